@@ -1,0 +1,37 @@
+# How tests are declared: one file is one executable is one ctest, named after its place in the tree.
+find_package(PkgConfig)
+if(EPLB_TESTS STREQUAL "AUTO")
+  pkg_check_modules(CMOCKA QUIET IMPORTED_TARGET cmocka)
+  if(NOT CMOCKA_FOUND)
+    message(STATUS "cmocka not found: the C tests are not built")
+  endif()
+else()
+  pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+endif()
+# Not the first python of the PATH: the packages of packages.txt belong to the system's.
+set(EPLB_PYTHON /usr/bin/python3 CACHE FILEPATH "Interpreter of the test runners and checks")
+
+# eplb_test_name(OUT FILE BASE): tests/unit/plan/test_pack.c -> unit.plan.pack
+function(eplb_test_name out file)
+  file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/tests ${file})
+  string(REGEX REPLACE "\\.c$" "" name ${name})
+  string(REGEX REPLACE "(^|/)test_" "\\1" name ${name})
+  string(REPLACE "/" "." name ${name})
+  set(${out} ${name} PARENT_SCOPE)
+endfunction()
+
+# eplb_c_tests(LABEL FILES... [LINK LIBRARIES...]): cmocka tests over the all-visible library.
+function(eplb_c_tests label)
+  cmake_parse_arguments(arg "" "" "FILES;LINK" ${ARGN})
+  if(NOT CMOCKA_FOUND)
+    return()
+  endif()
+  foreach(file IN LISTS arg_FILES)
+    eplb_test_name(name ${file})
+    add_executable(${name} ${file})
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(${name} PRIVATE ${arg_LINK} eplb_all_visible PkgConfig::CMOCKA m)
+    add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 300)
+  endforeach()
+endfunction()
