@@ -1,8 +1,9 @@
 /* DeepSeek's planner and its two primitives, as the published module computes them.
  *
- * Arithmetic is single precision, as in the original, and ties go to the lowest index. The known faults of the
- * original stay (docs/deepseek.md): it may put two replicas of an expert on one rank, and without load all spare
- * slots go to expert 0. For better plans use eplb_plan_create with policy "auto". Pure functions, thread-safe. */
+ * Arithmetic is single precision, as in the original, and ties go to the lowest index. The known faults of
+ * the original stay (docs/deepseek.md): it may put two replicas of an expert on one rank, and without load
+ * all spare slots go to expert 0. For better plans use eplb_plan_create with policy "auto". Pure functions,
+ * thread-safe. */
 #ifndef EPLB_DEEPSEEK_H
 #define EPLB_DEEPSEEK_H
 
@@ -17,9 +18,9 @@ EPLB_API eplb_status eplb_balanced_packing(const float *weight, int32_t num_rows
                                            int32_t num_packs, int32_t *pack_index, int32_t *rank_in_pack,
                                            const eplb_allocator *allocator, eplb_error *error);
 
-/* Replicates num_logical experts into num_physical >= num_logical replicas so that the largest load per replica is
- * least: each spare goes to the expert with the largest weight / count. weight [rows, num_logical];
- * physical_to_logical, replica_rank [rows, num_physical]; logical_count [rows, num_logical].
+/* Replicates num_logical experts into num_physical >= num_logical replicas so that the largest load per
+ * replica is least: each spare goes to the expert with the largest weight / count. weight [rows,
+ * num_logical]; physical_to_logical, replica_rank [rows, num_physical]; logical_count [rows, num_logical].
  * O(rows * (n + spares log n)). Errors: INVALID, MEMORY. */
 EPLB_API eplb_status eplb_replicate_experts(const float *weight, int32_t num_rows, int32_t num_logical,
                                             int32_t num_physical, int32_t *physical_to_logical,
@@ -27,8 +28,8 @@ EPLB_API eplb_status eplb_replicate_experts(const float *weight, int32_t num_row
                                             const eplb_allocator *allocator, eplb_error *error);
 
 /* The whole planner: hierarchical when num_groups divides by num_nodes, else global. weight [L, E];
- * physical_to_logical [L, S], logical_count [L, E]; replica_rank [L, S] may be NULL. S must divide by num_ranks and
- * num_ranks by num_nodes, E by num_groups. Errors: INVALID, MEMORY. */
+ * physical_to_logical [L, S], logical_count [L, E]; replica_rank [L, S] may be NULL. S must divide by
+ * num_ranks and num_ranks by num_nodes, E by num_groups. Errors: INVALID, MEMORY. */
 EPLB_API eplb_status eplb_rebalance_experts(const float *weight, int32_t num_layers, int32_t num_logical,
                                             int32_t num_replicas, int32_t num_groups, int32_t num_nodes,
                                             int32_t num_ranks, int32_t *physical_to_logical,

@@ -1,8 +1,8 @@
 /* Metrics: how even a placement makes the ranks, recomputed from loads and shares alone.
  *
- * imbalance = max over live ranks of (load_g / speed_g) / (total load / total live speed); 1.0 is perfect and a
- * layer without load counts as 1.0. With equal speeds this is max / mean. Doubles are computed by IEEE basic
- * operations in a fixed order: the same bits everywhere. All functions are pure and thread-safe. */
+ * imbalance = max over live ranks of (load_g / speed_g) / (total load / total live speed); 1.0 is perfect and
+ * a layer without load counts as 1.0. With equal speeds this is max / mean. Doubles are computed by IEEE
+ * basic operations in a fixed order: the same bits everywhere. All functions are pure and thread-safe. */
 #ifndef EPLB_METRICS_H
 #define EPLB_METRICS_H
 
@@ -13,9 +13,9 @@
 EPLB_BEGIN_DECLS
 
 /* Load of each rank, rank_load[G], for one layer. `window` is 0 .. T-1, or -1 for the sum of all. `shares`
- * [S] is that layer's row of shares (a slot's fraction of its expert's tokens), or NULL for equal split over the
- * live replicas. Tokens of an expert without a live replica are served by nobody. O(S + E).
- * Errors: INVALID (sizes differ), MEMORY. */
+ * [S] is that layer's row of shares (a slot's fraction of its expert's tokens), or NULL for equal split over
+ * the live replicas. Tokens of an expert without a live replica are served by nobody. O(S + E). Errors:
+ * INVALID (sizes differ), MEMORY. */
 EPLB_API eplb_status eplb_rank_load(const eplb_load *load, int32_t layer, int32_t window,
                                     const eplb_placement *placement, const double *shares, double *rank_load,
                                     const eplb_allocator *allocator, eplb_error *error);

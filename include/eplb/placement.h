@@ -20,11 +20,11 @@ typedef struct eplb_placement eplb_placement;
  * Errors: INVALID (layer, slot, value), MEMORY. O(L (S + E)). */
 EPLB_API eplb_status eplb_placement_create(eplb_placement **placement, const eplb_topology *topology,
                                            int32_t num_layers, int32_t num_experts,
-                                           const int32_t *physical_to_logical, const eplb_allocator *allocator,
-                                           eplb_error *error);
+                                           const int32_t *physical_to_logical,
+                                           const eplb_allocator *allocator, eplb_error *error);
 /* The start layout that engine loaders fill: slot p holds expert p mod E on every layer (the redundant slots
- * repeat experts 0, 1, ...); slots of dead ranks are empty and do not count. Errors: INFEASIBLE (fewer live slots
- * than experts), MEMORY. */
+ * repeat experts 0, 1, ...); slots of dead ranks are empty and do not count. Errors: INFEASIBLE (fewer live
+ * slots than experts), MEMORY. */
 EPLB_API eplb_status eplb_placement_create_initial(eplb_placement **placement, const eplb_topology *topology,
                                                    int32_t num_layers, int32_t num_experts,
                                                    const eplb_allocator *allocator, eplb_error *error);
@@ -37,8 +37,9 @@ typedef enum eplb_problem_kind {
     EPLB_PROBLEM_EXPERT_RANGE = 0,   /* a slot names an expert that does not exist */
     EPLB_PROBLEM_EXPERT_MISSING = 1, /* an expert has no replica on a live rank */
     EPLB_PROBLEM_DEAD_SLOT = 2,      /* a slot of a dead rank is not empty */
-    EPLB_PROBLEM_DUPLICATE = 3,      /* a rank holds an expert twice although it has no more replicas than live ranks */
-    EPLB_PROBLEM_EMPTY_SLOT = 4      /* a live slot is empty: legal, but wasted */
+    EPLB_PROBLEM_DUPLICATE =
+        3, /* a rank holds an expert twice although it has no more replicas than live ranks */
+    EPLB_PROBLEM_EMPTY_SLOT = 4 /* a live slot is empty: legal, but wasted */
 } eplb_problem_kind;
 
 /* One finding; rank, slot and expert are -1 where they do not apply. */
@@ -57,11 +58,12 @@ typedef bool (*eplb_problem_function)(void *context, const eplb_problem *problem
 EPLB_API const char *eplb_problem_name(eplb_problem_kind kind);
 
 /* Checks raw slots [L, S] against every invariant and reports all that break it. Returns INVALID with the
- * first serious finding in `error` (EMPTY_SLOT is reported but is not serious), else OK. `report` may be NULL.
- * O(L (S + E)), allocates O(E + G). */
-EPLB_API eplb_status eplb_placement_check(const eplb_topology *topology, int32_t num_layers, int32_t num_experts,
-                                          const int32_t *physical_to_logical, eplb_problem_function report,
-                                          void *context, const eplb_allocator *allocator, eplb_error *error);
+ * first serious finding in `error` (EMPTY_SLOT is reported but is not serious), else OK. `report` may be
+ * NULL. O(L (S + E)), allocates O(E + G). */
+EPLB_API eplb_status eplb_placement_check(const eplb_topology *topology, int32_t num_layers,
+                                          int32_t num_experts, const int32_t *physical_to_logical,
+                                          eplb_problem_function report, void *context,
+                                          const eplb_allocator *allocator, eplb_error *error);
 /* The same on a placement: OK if it may be served from. */
 EPLB_API eplb_status eplb_placement_is_valid(const eplb_placement *placement, eplb_error *error);
 
@@ -77,7 +79,8 @@ EPLB_API const int32_t *eplb_placement_replica_count(const eplb_placement *place
 EPLB_API const int32_t *eplb_placement_replica_first(const eplb_placement *placement);       /* [L, E + 1] */
 EPLB_API const int32_t *eplb_placement_replica_slots(const eplb_placement *placement);       /* [L, S] */
 
-/* Dense padded logical_to_physical [L, E, width], unused places -1; width >= max_replicas. Errors: INVALID. */
+/* Dense padded logical_to_physical [L, E, width], unused places -1; width >= max_replicas. Errors: INVALID.
+ */
 EPLB_API eplb_status eplb_placement_dense_int32(const eplb_placement *placement, int32_t width, int32_t *out,
                                                 eplb_error *error);
 EPLB_API eplb_status eplb_placement_dense_int64(const eplb_placement *placement, int32_t width, int64_t *out,
@@ -85,15 +88,16 @@ EPLB_API eplb_status eplb_placement_dense_int64(const eplb_placement *placement,
 
 /* What it takes to go from one placement to another, summed over layers. */
 typedef struct eplb_move_count {
-    int64_t slots;      /* slots whose expert changed */
-    int64_t received;   /* experts that a rank did not hold before, over layers and ranks */
-    int64_t cross_node; /* of these, experts that no live rank of the node held before */
+    int64_t slots;                 /* slots whose expert changed */
+    int64_t received;              /* experts that a rank did not hold before, over layers and ranks */
+    int64_t cross_node;            /* of these, experts that no live rank of the node held before */
     int64_t max_received_per_rank; /* largest number of received experts of one rank in one layer */
     int64_t lost; /* received experts that no live rank held before: they must come from storage */
 } eplb_move_count;
 
 /* Counts moves from `before` to `after` (same L, E and S; health may differ: what a dead rank of `after` held
- * before does not count as a source). per_layer may be NULL or an array [L]. Errors: INVALID (sizes), MEMORY. O(L (S + E)). */
+ * before does not count as a source). per_layer may be NULL or an array [L]. Errors: INVALID (sizes), MEMORY.
+ * O(L (S + E)). */
 EPLB_API eplb_status eplb_placement_count_moves(const eplb_placement *before, const eplb_placement *after,
                                                 eplb_move_count *total, eplb_move_count *per_layer,
                                                 const eplb_allocator *allocator, eplb_error *error);

@@ -1,8 +1,8 @@
 /* Plan: a placement, the shares its replicas serve, a certificate of how good it is, and the moves it costs.
  *
- * eplb_plan_create runs a policy. The answer depends on its inputs alone: the same bytes on every host, compiler
- * and number of threads (unless a wall-clock limit is asked for), so ranks may plan independently and compare
- * eplb_plan_hash. A plan is immutable; any number of threads may read it. */
+ * eplb_plan_create runs a policy. The answer depends on its inputs alone: the same bytes on every host,
+ * compiler and number of threads (unless a wall-clock limit is asked for), so ranks may plan independently
+ * and compare eplb_plan_hash. A plan is immutable; any number of threads may read it. */
 #ifndef EPLB_PLAN_H
 #define EPLB_PLAN_H
 
@@ -25,7 +25,8 @@ typedef enum eplb_split {
 } eplb_split;
 
 /* What a rank's time grows with. The cost of a rank is the sum over its replicas of
- * cost_tokens * tokens + cost_tiles * tile_tokens * ceil(tokens / tile_tokens) + cost_activated * [tokens > 0]. */
+ * cost_tokens * tokens + cost_tiles * tile_tokens * ceil(tokens / tile_tokens) + cost_activated * [tokens >
+ * 0]. */
 typedef struct eplb_cost {
     int32_t tokens;      /* weight of plain tokens; default 1 */
     int32_t tiles;       /* weight of tokens rounded up to a tile; default 0 */
@@ -44,16 +45,18 @@ typedef struct eplb_plan_params {
     const char *policy; /* a name of eplb_policy_name; NULL means "auto" */
     eplb_split split;   /* default EQUAL */
     eplb_cost cost;
-    int32_t num_groups;            /* expert groups of node-limited routing; 0 or 1: none. Divides E, else refused */
+    int32_t num_groups; /* expert groups of node-limited routing; 0 or 1: none. Divides E, else refused */
     const eplb_placement *current; /* placement to start from, or NULL */
     int64_t max_moves_per_layer;   /* received experts per layer; EPLB_UNLIMITED */
     int64_t max_moves;             /* received experts over all layers; EPLB_UNLIMITED */
     double target_imbalance;       /* stop improving a layer at this imbalance; 0: go on as far as it pays */
     int32_t max_spill;             /* replicas per layer allowed outside their group's node; default 0 */
-    const eplb_load *sources;      /* tokens by source rank [G, L, E] (windows are source ranks), or NULL: uniform */
-    int32_t num_threads;           /* 1 = none started; the layers are divided among them */
-    int64_t work_limit;            /* counted search steps per layer; 0: the policy's default */
-    double time_limit_seconds;     /* wall clock for the whole plan; 0: none. Makes the answer depend on the clock */
+    const eplb_load
+        *sources;        /* tokens by source rank [G, L, E] (windows are source ranks), or NULL: uniform */
+    int32_t num_threads; /* 1 = none started; the layers are divided among them */
+    int64_t work_limit;  /* counted search steps per layer; 0: the policy's default */
+    double
+        time_limit_seconds; /* wall clock for the whole plan; 0: none. Makes the answer depend on the clock */
     eplb_progress_function progress;
     void *progress_context;
 } eplb_plan_params;
@@ -62,9 +65,9 @@ typedef struct eplb_plan_params {
 EPLB_API void eplb_plan_params_init(eplb_plan_params *params, size_t size);
 
 /* Plans every layer of `load` on `topology`. All S slots of the topology are used where the policy can.
- * Errors: INVALID, OVERFLOW, INFEASIBLE (lists the first experts without room), UNSUPPORTED (policy and reason),
- * CANCELLED, SYSTEM, MEMORY. On failure *plan is NULL and nothing is left behind. Complexity is the policy's
- * (docs/planning.md). */
+ * Errors: INVALID, OVERFLOW, INFEASIBLE (lists the first experts without room), UNSUPPORTED (policy and
+ * reason), CANCELLED, SYSTEM, MEMORY. On failure *plan is NULL and nothing is left behind. Complexity is the
+ * policy's (docs/planning.md). */
 EPLB_API eplb_status eplb_plan_create(eplb_plan **plan, const eplb_load *load, const eplb_topology *topology,
                                       const eplb_plan_params *params, const eplb_allocator *allocator,
                                       eplb_error *error);
@@ -72,8 +75,8 @@ EPLB_API eplb_status eplb_plan_create(eplb_plan **plan, const eplb_load *load, c
 EPLB_API eplb_status eplb_plan_copy(eplb_plan **copy, const eplb_plan *plan, const eplb_allocator *allocator,
                                     eplb_error *error);
 EPLB_API void eplb_plan_destroy(eplb_plan *plan);
-/* OK if the placement is valid, shares are in [0, 1] and sum to 1 over each expert's replicas, and the certificate
- * does not exceed what is reached. */
+/* OK if the placement is valid, shares are in [0, 1] and sum to 1 over each expert's replicas, and the
+ * certificate does not exceed what is reached. */
 EPLB_API eplb_status eplb_plan_is_valid(const eplb_plan *plan, eplb_error *error);
 /* Same placement, shares and split. */
 EPLB_API bool eplb_plan_equal(const eplb_plan *a, const eplb_plan *b);
@@ -86,11 +89,12 @@ EPLB_API const char *eplb_policy_summary(int32_t index);
 /* Parts of a plan, owned by it. */
 EPLB_API const eplb_placement *eplb_plan_placement(const eplb_plan *plan);
 EPLB_API eplb_split eplb_plan_split(const eplb_plan *plan);
-EPLB_API const char *eplb_plan_policy(const eplb_plan *plan);       /* the policy that was asked for */
-EPLB_API const char *eplb_plan_reason(const eplb_plan *plan);       /* why the answer is what it is, one line */
-EPLB_API const double *eplb_plan_shares(const eplb_plan *plan);     /* [L, S]; 0 where empty */
-EPLB_API const double *eplb_plan_imbalance(const eplb_plan *plan);  /* [L] on the summed load (tokens) */
-EPLB_API const double *eplb_plan_lower_bound(const eplb_plan *plan); /* [L] proved for this split, same unit */
+EPLB_API const char *eplb_plan_policy(const eplb_plan *plan);   /* the policy that was asked for */
+EPLB_API const char *eplb_plan_reason(const eplb_plan *plan);   /* why the answer is what it is, one line */
+EPLB_API const double *eplb_plan_shares(const eplb_plan *plan); /* [L, S]; 0 where empty */
+EPLB_API const double *eplb_plan_imbalance(const eplb_plan *plan); /* [L] on the summed load (tokens) */
+EPLB_API const double *
+eplb_plan_lower_bound(const eplb_plan *plan); /* [L] proved for this split, same unit */
 EPLB_API int32_t eplb_plan_num_groups(const eplb_plan *plan);
 /* Moves from params.current; all zero without one. */
 EPLB_API eplb_move_count eplb_plan_moves(const eplb_plan *plan);

@@ -41,7 +41,8 @@ static inline wide wide_multiply(uint64_t a, uint64_t b)
     uint64_t low = a_low * b_low;
     uint64_t middle = a_high * b_low + (low >> 32);
     uint64_t middle_low = (middle & 0xffffffffu) + a_low * b_high;
-    return (wide){a_high * b_high + (middle >> 32) + (middle_low >> 32), (middle_low << 32) | (low & 0xffffffffu)};
+    return (wide){a_high * b_high + (middle >> 32) + (middle_low >> 32),
+                  (middle_low << 32) | (low & 0xffffffffu)};
 #endif
 }
 

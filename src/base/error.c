@@ -1,9 +1,11 @@
-/* Filling an eplb_error: one place that formats, so that every message is cut safely and every field is set. */
+/* Filling an eplb_error: one place that formats, so that every message is cut safely and every field is set.
+ */
 #include "base/error.h"
 
 #include <stdio.h>
 
-static void fill(eplb_error *error, eplb_status status, error_place place, const char *format, va_list arguments)
+static void fill(eplb_error *error, eplb_status status, error_place place, const char *format,
+                 va_list arguments)
 {
     if (error == NULL)
         return;

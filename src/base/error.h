@@ -18,9 +18,9 @@ typedef struct error_place {
 #define NO_PLACE ((error_place){-1, -1, -1, -1, -1})
 
 #if defined(__GNUC__) || defined(__clang__)
-#define ERROR_FORMAT(format, first) __attribute__((format(printf, format, first)))
+#define ERROR_FORMAT(text_index, first_index) __attribute__((__format__(__printf__, text_index, first_index)))
 #else
-#define ERROR_FORMAT(format, first)
+#define ERROR_FORMAT(text_index, first_index)
 #endif
 
 /* Writes status, place and text to *error unless it is NULL; returns status. */

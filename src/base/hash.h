@@ -1,5 +1,6 @@
 /* 64-bit hash of a byte-order-free stream of integers: FNV-1a over 64-bit words with a final avalanche
- * (Fowler, Noll, Vo; finaliser of Stafford's mix 13). For equality checks between ranks, not against attackers. */
+ * (Fowler, Noll, Vo; finaliser of Stafford's mix 13). For equality checks between ranks, not against
+ * attackers. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 

@@ -61,79 +61,80 @@ void memory_give(const eplb_allocator *allocator, void *block)
         allocator->release(allocator->context, block);
 }
 
-void arena_init(arena *arena, const eplb_allocator *allocator)
+void arena_init(arena *scratch, const eplb_allocator *allocator)
 {
-    *arena = (struct arena){memory_allocator(allocator), NULL, NULL, 0};
+    *scratch = (struct arena){memory_allocator(allocator), NULL, NULL, 0};
 }
 
-void arena_destroy(arena *arena)
+void arena_destroy(arena *scratch)
 {
-    arena_chunk *chunk = arena->first;
+    arena_chunk *chunk = scratch->first;
     while (chunk != NULL) {
         arena_chunk *next = chunk->next;
-        arena->allocator.release(arena->allocator.context, chunk);
+        scratch->allocator.release(scratch->allocator.context, chunk);
         chunk = next;
     }
-    arena->first = arena->current = NULL;
-    arena->used = 0;
+    scratch->first = scratch->current = NULL;
+    scratch->used = 0;
 }
 
-/* Makes a chunk that holds at least `bytes` the current one: the next kept chunk if it is large enough, else a new
- * one linked in behind the current. */
-static bool advance(arena *arena, size_t bytes)
+/* Makes a chunk that holds at least `bytes` the current one: the next kept chunk if it is large enough, else
+ * a new one linked in behind the current. */
+static bool advance(arena *scratch, size_t bytes)
 {
-    arena_chunk *next = arena->current != NULL ? arena->current->next : arena->first;
+    arena_chunk *next = scratch->current != NULL ? scratch->current->next : scratch->first;
     if (next == NULL || next->capacity < bytes) {
         size_t capacity = bytes > ARENA_CHUNK_BYTES ? bytes : ARENA_CHUNK_BYTES;
         size_t total = sizeof(arena_chunk) + ARENA_ALIGNMENT + capacity;
-        arena_chunk *chunk = arena->allocator.allocate(arena->allocator.context, total);
+        arena_chunk *chunk = scratch->allocator.allocate(scratch->allocator.context, total);
         if (chunk == NULL)
             return false;
         uintptr_t start = (uintptr_t)(chunk + 1);
-        chunk->bytes = (unsigned char *)(chunk + 1) + (ARENA_ALIGNMENT - start % ARENA_ALIGNMENT) % ARENA_ALIGNMENT;
+        chunk->bytes =
+            (unsigned char *)(chunk + 1) + (ARENA_ALIGNMENT - start % ARENA_ALIGNMENT) % ARENA_ALIGNMENT;
         chunk->capacity = capacity;
         chunk->next = next;
-        if (arena->current != NULL)
-            arena->current->next = chunk;
+        if (scratch->current != NULL)
+            scratch->current->next = chunk;
         else
-            arena->first = chunk;
+            scratch->first = chunk;
         next = chunk;
     }
-    arena->current = next;
-    arena->used = 0;
+    scratch->current = next;
+    scratch->used = 0;
     return true;
 }
 
-void *arena_take(arena *arena, size_t count, size_t size)
+void *arena_take(arena *scratch, size_t count, size_t size)
 {
     size_t bytes;
     if (!product(count, size, &bytes))
         return NULL;
     bytes = (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
-    if (arena->current == NULL || arena->current->capacity - arena->used < bytes) {
-        if (!advance(arena, bytes))
+    if (scratch->current == NULL || scratch->current->capacity - scratch->used < bytes) {
+        if (!advance(scratch, bytes))
             return NULL;
     }
-    void *block = arena->current->bytes + arena->used;
-    arena->used += bytes;
+    void *block = scratch->current->bytes + scratch->used;
+    scratch->used += bytes;
     return block;
 }
 
-void *arena_take_zero(arena *arena, size_t count, size_t size)
+void *arena_take_zero(arena *scratch, size_t count, size_t size)
 {
-    void *block = arena_take(arena, count, size);
+    void *block = arena_take(scratch, count, size);
     if (block != NULL)
         memset(block, 0, count * size);
     return block;
 }
 
-arena_mark arena_position(const arena *arena)
+arena_mark arena_position(const arena *scratch)
 {
-    return (arena_mark){arena->current, arena->used};
+    return (arena_mark){scratch->current, scratch->used};
 }
 
-void arena_rewind(arena *arena, arena_mark mark)
+void arena_rewind(arena *scratch, arena_mark mark)
 {
-    arena->current = mark.chunk;
-    arena->used = mark.used;
+    scratch->current = mark.chunk;
+    scratch->used = mark.used;
 }

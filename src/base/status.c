@@ -1,7 +1,7 @@
 /* Names of statuses and the version string. */
 #include <eplb/status.h>
 
-#define TEXT_OF(number)  #number
+#define TEXT_OF(number)       #number
 #define VERSION_TEXT(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
 
 const char *eplb_status_name(eplb_status status)

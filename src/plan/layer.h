@@ -1,8 +1,9 @@
 /* One layer as every planning algorithm sees it: dense live ranks, plain arrays, one scratch arena.
  *
- * The planner (planner.c) turns load, topology and current placement into a layer_problem per layer: dead ranks are
- * taken out and live ranks and their slots are renumbered densely (0 .. num_ranks-1, 0 .. num_slots-1), so that
- * an algorithm never meets health. It turns the layer_answer back, checks it and measures it. */
+ * The planner (planner.c) turns load, topology and current placement into a layer_problem per layer: dead
+ * ranks are taken out and live ranks and their slots are renumbered densely (0 .. num_ranks-1, 0 ..
+ * num_slots-1), so that an algorithm never meets health. It turns the layer_answer back, checks it and
+ * measures it. */
 #ifndef PLAN_LAYER_H
 #define PLAN_LAYER_H
 
@@ -21,6 +22,7 @@ typedef struct layer_problem {
     int32_t num_nodes;   /* N; nodes may have no live rank */
     int32_t num_groups;  /* 1: no groups; else divides E, group of e is e / (E / num_groups) */
     int32_t num_windows; /* T >= 1 */
+    int32_t num_sources; /* rows of source_load; 0 without it */
 
     const int64_t *load;        /* [E] sum over windows; the total fits int64 */
     const int64_t *window_load; /* [T, E]; equals load when T == 1 */
@@ -32,41 +34,42 @@ typedef struct layer_problem {
     const int32_t *rank_node;  /* [G] */
     const int32_t *rank_speed; /* [G] >= 1 */
     int64_t total_speed;
-    bool uniform_speed; /* all speeds equal */
+    bool uniform_speed;    /* all speeds equal */
     int32_t uniform_slots; /* k if all ranks have k slots, else -1 */
 
     const int32_t *current; /* [S] expert in each live slot or -1; NULL: no current placement */
 
     eplb_split split;
     eplb_cost cost;
-    bool plain_cost; /* cost is tokens alone */
+    bool plain_cost;         /* cost is tokens alone */
     int64_t max_moves;       /* received experts allowed in this layer; INT64_MAX: unlimited */
     double target_imbalance; /* 0: none */
     int32_t max_spill;
-    int64_t work_limit;      /* 0: the algorithm's default */
-    /* Poll now and then in long searches; true: stop and return what you have (time limit) or EPLB_ERROR_CANCELLED. */
+    int64_t work_limit; /* 0: the algorithm's default */
+    /* Poll now and then in long searches; true: stop and return what you have (time limit) or
+     * EPLB_ERROR_CANCELLED. */
     bool (*should_stop)(void *context);
     void *stop_context;
 } layer_problem;
 
 /* What an algorithm fills. Arrays are the caller's, [S] each, preset to -1 and 0. */
 typedef struct layer_answer {
-    int32_t *expert;  /* [S] expert in each slot; -1 leaves it empty */
-    int64_t *quota;   /* [S] weighted split: units of work of its expert; shares are quota / sum over replicas. An
-                         expert whose quotas are all 0 is split equally. Ignored for equal split */
-    double bound;     /* proved lower bound of the imbalance for this split (>= 1.0); 1.0 when nothing better is known */
+    int32_t *expert; /* [S] expert in each slot; -1 leaves it empty */
+    int64_t *quota;  /* [S] weighted split: units of work of its expert; shares are quota / sum over replicas.
+                        An  expert whose quotas are all 0 is split equally. Ignored for equal split */
+    double bound; /* proved lower bound of the imbalance for this split (>= 1.0); 1.0 when nothing better is
+                     known */
     const char *reason; /* static text: why this answer; NULL: nothing to say */
 } layer_answer;
 
-/* A policy: its name, one line about it, and how it plans one layer. `arena` may be used freely; it is rewound after
- * each layer. `error` gets the detail on failure. */
-typedef eplb_status (*layer_planner)(const layer_problem *problem, arena *arena, layer_answer *answer,
+/* A policy: its name, one line about it, and how it plans one layer. `scratch` may be used freely; it is
+ * rewound after each layer. `error` gets the detail on failure. */
+typedef eplb_status (*layer_planner)(const layer_problem *problem, arena *scratch, layer_answer *answer,
                                      eplb_error *error);
 typedef struct plan_policy {
     const char *name;
     const char *summary;
     layer_planner plan_layer;
 } plan_policy;
-
 
 #endif
