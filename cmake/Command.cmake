@@ -13,7 +13,6 @@ pkg_check_modules(EPLB_TOOL_LIBRARIES REQUIRED IMPORTED_TARGET jansson zlib libz
 add_library(eplb_tool STATIC ${EPLB_TOOL_SOURCES})
 target_include_directories(eplb_tool PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tools
                                             ${PROJECT_SOURCE_DIR}/bench)
-target_compile_definitions(eplb_tool PUBLIC EPLB_STATIC)
 target_link_libraries(eplb_tool PUBLIC PkgConfig::EPLB_TOOL_LIBRARIES Threads::Threads m)
 
 if(EXISTS ${EPLB_MAIN})

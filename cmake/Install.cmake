@@ -2,9 +2,7 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS eplb_shared eplb_static EXPORT eplbTargets)
-if(EXISTS ${PROJECT_SOURCE_DIR}/include/eplb)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/eplb TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
-endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/eplb TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 
 set(EPLB_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/eplb)
 install(EXPORT eplbTargets NAMESPACE eplb:: DESTINATION ${EPLB_CMAKE_DIR})

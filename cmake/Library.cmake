@@ -4,10 +4,6 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
 file(GLOB EPLB_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*/*.c)
-if(NOT EPLB_SOURCES)
-  file(WRITE ${PROJECT_BINARY_DIR}/no_sources_yet.c "typedef int eplb_no_sources_yet;\n")
-  set(EPLB_SOURCES ${PROJECT_BINARY_DIR}/no_sources_yet.c)
-endif()
 
 # What a target of the library, shipped or not, has in common.
 function(eplb_library_properties target)
@@ -21,7 +17,6 @@ endfunction()
 add_library(eplb_objects OBJECT ${EPLB_SOURCES})
 eplb_library_properties(eplb_objects)
 set_target_properties(eplb_objects PROPERTIES C_VISIBILITY_PRESET hidden)
-target_compile_definitions(eplb_objects PRIVATE EPLB_BUILDING)
 
 add_library(eplb_shared SHARED $<TARGET_OBJECTS:eplb_objects>)
 eplb_library_properties(eplb_shared)
@@ -35,12 +30,21 @@ set_target_properties(eplb_shared PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 add_library(eplb::eplb ALIAS eplb_shared)
 
-add_library(eplb_static STATIC $<TARGET_OBJECTS:eplb_objects>)
+# One object with every hidden name made local: a program that links the archive may use the same names for its own.
+set(EPLB_ARCHIVED $<TARGET_OBJECTS:eplb_objects>)
+if(CMAKE_OBJCOPY AND NOT EPLB_SANITIZE AND NOT EPLB_COVERAGE)
+  set(one_object ${PROJECT_BINARY_DIR}/eplb_archived.o)
+  add_custom_command(OUTPUT ${one_object} VERBATIM COMMAND_EXPAND_LISTS
+    COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o ${one_object} $<TARGET_OBJECTS:eplb_objects>
+    COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${one_object}
+    DEPENDS eplb_objects $<TARGET_OBJECTS:eplb_objects>)
+  set(EPLB_ARCHIVED ${one_object})
+endif()
+add_library(eplb_static STATIC ${EPLB_ARCHIVED})
 eplb_library_properties(eplb_static)
 set_target_properties(eplb_static PROPERTIES OUTPUT_NAME eplb LINKER_LANGUAGE C)
 add_library(eplb::eplb_static ALIAS eplb_static)
 
 add_library(eplb_all_visible STATIC EXCLUDE_FROM_ALL ${EPLB_SOURCES})
 eplb_library_properties(eplb_all_visible)
-target_compile_definitions(eplb_all_visible PRIVATE EPLB_BUILDING PUBLIC EPLB_ALL_VISIBLE)
 target_include_directories(eplb_all_visible INTERFACE ${PROJECT_SOURCE_DIR}/src)
