@@ -53,6 +53,7 @@ EPLB_API bool eplb_load_is_valid(const eplb_load *load);
 /* Same sizes and counts, however stored. */
 EPLB_API bool eplb_load_equal(const eplb_load *a, const eplb_load *b);
 
+/* T, L and E. */
 EPLB_API int32_t eplb_load_num_windows(const eplb_load *load);
 EPLB_API int32_t eplb_load_num_layers(const eplb_load *load);
 EPLB_API int32_t eplb_load_num_experts(const eplb_load *load);

@@ -67,6 +67,7 @@ EPLB_API eplb_status eplb_placement_check(const eplb_topology *topology, int32_t
 /* The same on a placement: OK if it may be served from. */
 EPLB_API eplb_status eplb_placement_is_valid(const eplb_placement *placement, eplb_error *error);
 
+/* What it was made for (owned by the placement), then L, E and S. */
 EPLB_API const eplb_topology *eplb_placement_topology(const eplb_placement *placement);
 EPLB_API int32_t eplb_placement_num_layers(const eplb_placement *placement);
 EPLB_API int32_t eplb_placement_num_experts(const eplb_placement *placement);
