@@ -2,7 +2,8 @@
  *
  * physical_to_logical [L, S] (-1 = empty), replica_count [L, E] and the compact logical_to_physical: the
  * slots of expert e of layer l, ascending, are slots[first[l*(E+1)+e] .. first[l*(E+1)+e+1]) with `first`
- * counted from the start of the layer's row of S entries. Immutable; any number of threads may read it. */
+ * counted from the start of the layer's row of S entries. Replicas on
+ * dead ranks count in none of the inverses. Immutable; any number of threads may read it. */
 #ifndef EPLB_PLACEMENT_H
 #define EPLB_PLACEMENT_H
 
