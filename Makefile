@@ -1,24 +1,51 @@
-# The front door. `make` lists what there is; CMake does the work (see CMakePresets.json).
-JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+# The front door. `make` lists what there is; CMake does the work (CMakePresets.json), scripts/ does the rest.
+JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help build tests check clean install
+.PHONY: help build tests demo check check-all check-python bench format install clean
 
-help: ## this text
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## the release build: build/eplb and the libraries
-	@test -f build/build.ninja || cmake --preset release
+build: build/build.ninja ## the release build: build/eplb, build/libeplb.so, build/libeplb.a
 	cmake --build build -j $(JOBS) --target shipped
 
-tests: build ## build the tests too
-	cmake --build build -j $(JOBS) --target all
+build/build.ninja:
+	cmake --preset release
 
-check: tests ## build and run every test and style check
-	ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
+# EPLB_TESTS=ON: a missing cmocka is an error, not a build without tests.
+tests: ## the release build and its tests, not run
+	cmake --preset release -DEPLB_TESTS=ON >/dev/null
+	cmake --build build -j $(JOBS)
 
-install: build ## install under PREFIX (default /usr/local)
+demo: ## install what is missing, build, and plan a real trace
+	scripts/install-packages build
+	$(MAKE) build
+	scripts/demo
+
+check: ## install what is missing, build, run every test and style check
+	scripts/install-packages build test
+	$(MAKE) tests
+	$(CTEST)
+	$(MAKE) check-python
+
+check-python: ## the Python tests, in build/venv
+	scripts/test-python
+
+check-all: ## slow and wide: both compilers, sanitizers, valgrind, long fuzzing and properties, coverage
+	scripts/install-packages
+	$(MAKE) check
+	scripts/check-all
+
+bench: build ## the figures of the README
+	scripts/bench
+
+format: ## lay the C out as clang-format does
+	git ls-files -z --cached --others --exclude-standard '*.c' '*.h' | xargs -0 clang-format-14 -i
+
+install: build ## install under PREFIX (default /usr/local); DESTDIR is honoured
 	cmake --install build --prefix $(PREFIX)
 
 clean: ## remove everything built

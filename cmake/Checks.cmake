@@ -6,3 +6,12 @@ foreach(check includes words format complexity headers docs symbols)
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(check.${check} check.${check}.self_test PROPERTIES LABELS check TIMEOUT 120)
 endforeach()
+
+# Only worth it, and only possible, once there are plans.
+if(EXISTS ${PROJECT_SOURCE_DIR}/src/plan/plan.c)
+  foreach(argument "" --self-test)
+    string(REGEX REPLACE "^--self-test" ".self_test" suffix "${argument}")
+    add_test(NAME determinism${suffix} COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-determinism ${argument})
+    set_tests_properties(determinism${suffix} PROPERTIES LABELS determinism TIMEOUT 900)
+  endforeach()
+endif()
