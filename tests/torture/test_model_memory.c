@@ -1,33 +1,9 @@
 /* Fails the n-th allocation of every function of the model, for every n: the answer is MEMORY, nothing leaks,
  * and what was there before stays. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include <eplb/eplb.h>
 
-typedef struct faulty {
-    int until_failure; /* allocations that still succeed */
-    int live;
-} faulty;
-
-static void *faulty_allocate(void *context, size_t bytes)
-{
-    faulty *f = context;
-    if (f->until_failure-- <= 0)
-        return NULL;
-    f->live++;
-    return malloc(bytes);
-}
-
-static void faulty_release(void *context, void *block)
-{
-    ((faulty *)context)->live--;
-    free(block);
-}
+#include "allocator.h"
+#include "testing.h"
 
 /* Everything once; returns the first failure. */
 static eplb_status use_model(const eplb_allocator *allocator, eplb_error *error)
@@ -79,20 +55,18 @@ static eplb_status use_model(const eplb_allocator *allocator, eplb_error *error)
 static void test_every_allocation_fails_once(void **state)
 {
     (void)state;
-    int failures = 0;
-    for (int n = 0; n < 1000; n++) {
-        faulty f = {n, 0};
-        eplb_allocator allocator = {faulty_allocate, faulty_release, &f};
+    for (int64_t fail_at = 0; fail_at < 1000; fail_at++) {
+        test_allocator memory = test_allocator_make(fail_at);
+        eplb_allocator allocator = test_allocator_use(&memory);
         eplb_error error = {.status = EPLB_OK};
         eplb_status status = use_model(&allocator, &error);
-        assert_int_equal(f.live, 0);
+        assert_int_equal(memory.num_live, 0);
         if (status == EPLB_OK) {
-            assert_true(failures >= 10);
+            assert_true(fail_at >= 10);
             return;
         }
         assert_int_equal(status, EPLB_ERROR_MEMORY);
         assert_int_equal(error.status, EPLB_ERROR_MEMORY);
-        failures++;
     }
     fail_msg("the model never succeeded");
 }

@@ -1,13 +1,10 @@
 /* Load: storage, strides, floating-point input, and every refusal with its place. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <eplb/eplb.h>
+
+#include "testing.h"
 
 static eplb_load_params params_of(int32_t windows, int32_t layers, int32_t experts, eplb_element element,
                                   const void *counts)

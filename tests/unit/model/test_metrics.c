@@ -1,11 +1,8 @@
 /* Metrics: rank loads by both splits, windows, dead ranks, speeds, and layers without load. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include <eplb/eplb.h>
+
+#include "testing.h"
 
 typedef struct fixture {
     eplb_topology *topology;

@@ -1,15 +1,11 @@
 /* Placement: inverses, dense forms, the start layout, every invariant, and moves between two placements. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <eplb/eplb.h>
 
 #include "base/random.h"
+#include "testing.h"
 
 static eplb_topology *topology_of(int32_t ranks, int32_t nodes, int32_t slots, const uint8_t *alive)
 {

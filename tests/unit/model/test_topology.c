@@ -1,12 +1,9 @@
 /* Topology: defaults, unequal slots, health, and every refusal with its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <eplb/eplb.h>
+
+#include "testing.h"
 
 static eplb_topology_params params_of(int32_t ranks, int32_t nodes, int32_t slots)
 {
