@@ -37,11 +37,16 @@ class Sample:
     finding: str | None = None
 
 
+def git(root: pathlib.Path, *words: str) -> str:
+    """What git says; also about a checkout that belongs to another user."""
+    command = ["git", "-C", str(root), "-c", "safe.directory=*", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def files(root: pathlib.Path) -> list[pathlib.Path]:
     """Every file of the project that git tracks or would track; in a plain folder, every file."""
     if (root / ".git").exists():
-        command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+        names = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
         return sorted({root / name for name in names if name and (root / name).is_file()})
     skipped = re.compile(r"^build(-[^/]*)?/|(^|/)(__pycache__|\.cache)/")
     every = (path for path in root.rglob("*") if path.is_file())
