@@ -20,4 +20,7 @@ install(FILES ${PROJECT_BINARY_DIR}/eplb.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/
 
 if(TARGET eplb_command)
   install(TARGETS eplb_command)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/tools/manual/man.c)
+    include(Manual)
+  endif()
 endif()
