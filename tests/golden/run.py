@@ -25,7 +25,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def run(case: pathlib.Path, eplb: pathlib.Path) -> subprocess.CompletedProcess:
+def run(case: pathlib.Path, eplb: pathlib.Path) -> subprocess.CompletedProcess[bytes]:
     with tempfile.TemporaryDirectory(prefix="eplb-golden-") as scratch:
         environment = dict(
             os.environ,
@@ -57,7 +57,10 @@ def compare(case: pathlib.Path, stream: str, actual: bytes) -> list[str]:
         patterns = glob.read_text(encoding="utf-8").splitlines()
         if matches(text.splitlines(), patterns):
             return []
-        return [f"{stream} does not match {glob.name}:", *difflib.unified_diff(patterns, text.splitlines(), lineterm="")]
+        return [
+            f"{stream} does not match {glob.name}:",
+            *difflib.unified_diff(patterns, text.splitlines(), lineterm=""),
+        ]
     exact = case / f"expected.{stream}"
     wanted = exact.read_bytes().decode("utf-8", "backslashreplace") if exact.exists() else ""
     if text == wanted:
