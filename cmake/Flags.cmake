@@ -8,21 +8,24 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, RelWithDebInfo, MinSizeRel" FORCE)
 endif()
 
+option(EPLB_COVERAGE "Instrument for gcov" OFF)
+set(EPLB_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=: address,undefined or thread")
+
 add_compile_definitions(_POSIX_C_SOURCE=200809L)
 # A fused multiply-add rounds once where two operations round twice: plans would differ between hosts.
 add_compile_options(-ffp-contract=off)
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
                     -Wvla -Wundef -Wpointer-arith -Wwrite-strings)
-# No path of the building machine in binaries, and the same bytes from every checkout.
-add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+# No path of the building machine in binaries, and the same bytes from every checkout. (gcov looks for its sources.)
+if(NOT EPLB_COVERAGE)
+  add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+endif()
 
-set(EPLB_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=: address,undefined or thread")
 if(EPLB_SANITIZE)
   add_compile_options(-fsanitize=${EPLB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${EPLB_SANITIZE})
 endif()
 
-option(EPLB_COVERAGE "Instrument for gcov" OFF)
 if(EPLB_COVERAGE)
   add_compile_options(--coverage)
   add_link_options(--coverage)
