@@ -3,7 +3,7 @@
  * Arithmetic is single precision, as in the original, and ties go to the lowest index. The known faults of
  * the original stay (docs/deepseek.md): it may put two replicas of an expert on one rank, and without load
  * all spare slots go to expert 0. For better plans use eplb_plan_create with policy "auto". Pure functions,
- * thread-safe. */
+ * thread-safe. Weights must be finite and >= 0. Errors name the row as layer and the item as expert. */
 #ifndef EPLB_DEEPSEEK_H
 #define EPLB_DEEPSEEK_H
 
@@ -28,8 +28,9 @@ EPLB_API eplb_status eplb_replicate_experts(const float *weight, int32_t num_row
                                             const eplb_allocator *allocator, eplb_error *error);
 
 /* The whole planner: hierarchical when num_groups divides by num_nodes, else global. weight [L, E];
- * physical_to_logical [L, S], logical_count [L, E]; replica_rank [L, S] may be NULL. S must divide by
- * num_ranks and num_ranks by num_nodes, E by num_groups. Errors: INVALID, MEMORY. */
+ * physical_to_logical [L, S], logical_count [L, E]; replica_rank [L, S] (number of a replica among its
+ * expert's) may be NULL. S must divide by num_ranks; hierarchical also needs E to divide by num_groups and
+ * num_ranks by num_nodes. O(L S log S). Errors: INVALID, MEMORY. */
 EPLB_API eplb_status eplb_rebalance_experts(const float *weight, int32_t num_layers, int32_t num_logical,
                                             int32_t num_replicas, int32_t num_groups, int32_t num_nodes,
                                             int32_t num_ranks, int32_t *physical_to_logical,

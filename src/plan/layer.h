@@ -66,10 +66,25 @@ typedef struct layer_answer {
  * rewound after each layer. `error` gets the detail on failure. */
 typedef eplb_status (*layer_planner)(const layer_problem *problem, arena *scratch, layer_answer *answer,
                                      eplb_error *error);
+
+/* One point of a layer's frontier: the least imbalance found within so many received experts. */
+typedef struct frontier_point {
+    int64_t moves;
+    double imbalance;
+} frontier_point;
+/* What a layer reaches within 0, 1, 2 ... moves; points[capacity] with moves ascending and imbalance falling.
+ * The first point has the fewest moves that serve every expert (0 unless an expert was lost). The planner
+ * divides a budget over layers by it (move_budget.c), then plans each layer within its part. */
+typedef eplb_status (*layer_frontier)(const layer_problem *problem, arena *scratch, frontier_point *points,
+                                      int32_t capacity, int32_t *num_points, eplb_error *error);
+
 typedef struct plan_policy {
     const char *name;
     const char *summary;
     layer_planner plan_layer;
+    layer_frontier frontier; /* NULL: a total budget is divided evenly over the layers */
+    bool sums_windows;       /* looks at the sum over windows only: num_windows is 1 for it */
+    bool may_duplicate;      /* answers as a published planner does: may put an expert twice on a rank */
 } plan_policy;
 
 #endif

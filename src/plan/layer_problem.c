@@ -1,0 +1,106 @@
+/* From load, topology and current placement to the dense problem of one layer. O(T E + S) per layer. */
+#include "base/error.h"
+#include "plan/layer_loop.h"
+
+/* What the ranks hold now, by live slot; slots of ranks that were dead before hold nothing. */
+static bool read_current(layer_problem *problem, const plan_request *request, arena *scratch)
+{
+    const eplb_placement *current = request->params.current;
+    if (current == NULL)
+        return true;
+    const live_ranks *live = request->live;
+    int32_t *held = arena_take(scratch, (size_t)live->num_slots, sizeof *held);
+    if (held == NULL)
+        return false;
+    size_t slots = (size_t)eplb_placement_num_slots(current);
+    const int32_t *row = eplb_placement_physical_to_logical(current) + (size_t)problem->layer * slots;
+    const uint8_t *alive = eplb_topology_rank_alive(eplb_placement_topology(current));
+    for (int32_t p = 0; p < live->num_slots; p++)
+        held[p] = alive[live->rank[live->slot_rank[p]]] ? row[live->slot[p]] : -1;
+    problem->current = held;
+    return true;
+}
+
+/* Rows of live source ranks. */
+static bool read_sources(layer_problem *problem, const plan_request *request, arena *scratch)
+{
+    const eplb_load *sources = request->params.sources;
+    if (sources == NULL)
+        return true;
+    const live_ranks *live = request->live;
+    size_t experts = (size_t)request->num_experts, all = (size_t)eplb_load_num_windows(sources);
+    int64_t *rows = arena_take(scratch, all * experts, sizeof *rows);
+    if (rows == NULL)
+        return false;
+    eplb_load_windows(sources, problem->layer, rows);
+    for (size_t g = 0; g < (size_t)live->num_ranks; g++) {
+        size_t from = (size_t)live->rank[g] * experts, to = g * experts;
+        for (size_t e = 0; e < experts && from != to; e++)
+            rows[to + e] = rows[from + e];
+    }
+    problem->source_load = rows;
+    problem->num_sources = live->num_ranks;
+    return true;
+}
+
+static bool read_load(layer_problem *problem, const plan_request *request, arena *scratch)
+{
+    size_t experts = (size_t)request->num_experts, windows = (size_t)problem->num_windows;
+    int64_t *sum = arena_take(scratch, experts, sizeof *sum);
+    if (sum == NULL)
+        return false;
+    eplb_load_sum(request->load, problem->layer, sum);
+    problem->load = problem->window_load = sum;
+    for (size_t e = 0; e < experts; e++)
+        problem->total += sum[e];
+    if (problem->num_windows == 1)
+        return true;
+    int64_t *counts = arena_take(scratch, windows * experts, sizeof *counts);
+    if (counts == NULL)
+        return false;
+    eplb_load_windows(request->load, problem->layer, counts);
+    problem->window_load = counts;
+    return true;
+}
+
+static void copy_ranks(layer_problem *problem, const live_ranks *live)
+{
+    problem->num_ranks = live->num_ranks;
+    problem->num_slots = live->num_slots;
+    problem->num_nodes = live->num_nodes;
+    problem->first_slot = live->first_slot;
+    problem->slot_rank = live->slot_rank;
+    problem->rank_node = live->rank_node;
+    problem->rank_speed = live->rank_speed;
+    problem->total_speed = live->total_speed;
+    problem->uniform_speed = live->uniform_speed;
+    problem->uniform_slots = live->uniform_slots;
+}
+
+static void copy_wishes(layer_problem *problem, const eplb_plan_params *params)
+{
+    problem->num_groups = params->num_groups;
+    problem->split = params->split;
+    problem->cost = params->cost;
+    problem->plain_cost = params->cost.tiles == 0 && params->cost.activated == 0;
+    problem->max_moves =
+        params->max_moves_per_layer == EPLB_UNLIMITED ? INT64_MAX : params->max_moves_per_layer;
+    problem->target_imbalance = params->target_imbalance;
+    problem->max_spill = params->max_spill;
+    problem->work_limit = params->work_limit;
+}
+
+eplb_status layer_problem_create(layer_problem *problem, const plan_request *request, int32_t layer,
+                                 arena *scratch, eplb_error *error)
+{
+    bool sums = request->policy->sums_windows;
+    *problem = (layer_problem){.layer = layer,
+                               .num_experts = request->num_experts,
+                               .num_windows = sums ? 1 : eplb_load_num_windows(request->load)};
+    copy_ranks(problem, request->live);
+    copy_wishes(problem, &request->params);
+    if (!read_load(problem, request, scratch) || !read_current(problem, request, scratch) ||
+        !read_sources(problem, request, scratch))
+        return error_memory(error, (size_t)request->num_experts * sizeof(int64_t), "the load of a layer");
+    return EPLB_OK;
+}

@@ -1,0 +1,13 @@
+/* Dividing a total of moves over the layers. */
+#ifndef PLAN_MOVE_BUDGET_H
+#define PLAN_MOVE_BUDGET_H
+
+#include "plan/request.h"
+
+/* Writes limit[L], how many experts each layer may receive so that all together stay within
+ * params.max_moves and each within params.max_moves_per_layer. Errors: the policy's, INFEASIBLE (experts
+ * without a live replica need more moves than allowed), MEMORY. */
+eplb_status move_budget_divide(const plan_request *request, int64_t *limit, const eplb_allocator *allocator,
+                               eplb_error *error);
+
+#endif

@@ -1,0 +1,52 @@
+/* Packing by DeepSeek's rule: heaviest item first, into the lightest pack that has room.
+ *
+ * Pack weights are single-precision sums in order of arrival and ties go to the lowest pack, as in the
+ * original; as many items as packs go one to one in order, without sorting. Radix order, then one tournament
+ * step per item. Source: balanced_packing of deepseek-ai/EPLB; Graham's LPT (1969) with equal pack sizes. */
+#include "plan/pack.h"
+
+#include "base/error.h"
+#include "plan/descending.h"
+#include "plan/float_key.h"
+#include "plan/tournament.h"
+
+static void pack_in_order(int32_t n, int32_t *pack, int32_t *position)
+{
+    for (int32_t i = 0; i < n; i++) {
+        pack[i] = i;
+        position[i] = 0;
+    }
+}
+
+eplb_status pack_balanced(const float *weight, int32_t n, int32_t num_packs, arena *scratch, int32_t *pack,
+                          int32_t *position, eplb_error *error)
+{
+    if (n == num_packs) {
+        pack_in_order(n, pack, position);
+        return EPLB_OK;
+    }
+    arena_mark mark = arena_position(scratch);
+    int32_t room = n / num_packs;
+    int32_t *order = arena_take(scratch, (size_t)n, sizeof *order);
+    int32_t *held = arena_take_zero(scratch, (size_t)num_packs, sizeof *held);
+    tournament lightest = tournament_take(scratch, num_packs);
+    if (order == NULL || held == NULL || lightest.node == NULL)
+        return error_memory(error, (size_t)n * sizeof *order, "the packing of replicas");
+    eplb_status status = order_descending(weight, n, scratch, order, error);
+    if (status != EPLB_OK)
+        return status;
+    for (int32_t g = 0; g < num_packs; g++)
+        tournament_set(&lightest, g, key_lightest(0.0f, (uint32_t)g));
+    tournament_build(&lightest);
+    for (int32_t i = 0; i < n; i++) {
+        uint64_t least = tournament_least(&lightest);
+        uint32_t g = key_index(least);
+        int32_t item = order[i];
+        pack[item] = (int32_t)g;
+        position[item] = held[g]++;
+        float sum = key_weight(least) + weight[item];
+        tournament_replace(&lightest, g, held[g] < room ? key_lightest(sum, g) : TOURNAMENT_LAST);
+    }
+    arena_rewind(scratch, mark);
+    return EPLB_OK;
+}
