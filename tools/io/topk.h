@@ -19,6 +19,7 @@ int32_t io_topk_width(const io_topk *topk);           /* K */
 int32_t io_topk_num_experts(const io_topk *topk);     /* E */
 int32_t io_topk_num_groups(const io_topk *topk);      /* 0: the file does not say */
 int64_t io_topk_sequence_length(const io_topk *topk); /* 0: the file does not say */
+const char *io_topk_name(const io_topk *topk);        /* for messages; lives as long as it */
 
 /* Reads the next tokens, at most max_tokens, into ids [*num_read, L, K]; *num_read is 0 at the end. */
 eplb_status io_topk_read(io_topk *topk, int64_t max_tokens, int32_t *ids, int64_t *num_read, io_error *error);
