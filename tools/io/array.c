@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "io/archive.h"
+#include "io/host_order.h"
 
 #define BLOCK_ITEMS ((size_t)4096)
 
@@ -205,24 +206,6 @@ static int64_t fortran_position(const npy_header *header, int64_t position)
     for (int32_t d = header->num_dims - 1; d >= 0; d--)
         result = result * header->shape[d] + index[d];
     return result;
-}
-
-static void swap_items(unsigned char *bytes, size_t count, size_t item_bytes)
-{
-    for (size_t i = 0; i < count; i++, bytes += item_bytes)
-        for (size_t b = 0; b < item_bytes / 2; b++) {
-            unsigned char byte = bytes[b];
-            bytes[b] = bytes[item_bytes - 1 - b];
-            bytes[item_bytes - 1 - b] = byte;
-        }
-}
-
-static bool host_is_big_endian(void)
-{
-    const uint16_t one = 1;
-    unsigned char first;
-    memcpy(&first, &one, 1);
-    return first == 0;
 }
 
 /* The next `count` (<= BLOCK_ITEMS) elements into raw, in the byte order of the host. */

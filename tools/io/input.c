@@ -135,6 +135,15 @@ eplb_status io_input_read(io_input *input, void *bytes, size_t count, size_t *go
     return EPLB_OK;
 }
 
+/* The first byte that is neither a byte order mark nor white space; 0 if there is none. */
+static unsigned char first_character(const unsigned char *bytes, size_t count)
+{
+    size_t at = count >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    while (at < count && strchr(" \t\r\n", bytes[at]) != NULL && bytes[at] != '\0')
+        at++;
+    return at < count ? bytes[at] : 0;
+}
+
 io_content io_input_content(io_input *input)
 {
     static const unsigned char npy[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -142,12 +151,8 @@ io_content io_input_content(io_input *input)
     size_t ready = io_input_peek(input, 4096, &bytes);
     if (ready >= sizeof npy && memcmp(bytes, npy, sizeof npy) == 0)
         return IO_CONTENT_NPY;
-    if (ready >= 4 && bytes[0] == 'P' && bytes[1] == 'K' && (bytes[2] == 3 || bytes[2] == 5 || bytes[2] == 6))
+    if (ready >= 4 && (memcmp(bytes, "PK\003\004", 4) == 0 || memcmp(bytes, "PK\005\006", 4) == 0))
         return IO_CONTENT_ZIP;
-    size_t at = ready >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    while (at < ready && (bytes[at] == ' ' || (bytes[at] >= '\t' && bytes[at] <= '\r')))
-        at++;
-    if (at < ready && (bytes[at] == '{' || bytes[at] == '['))
-        return IO_CONTENT_JSON;
-    return IO_CONTENT_TEXT;
+    unsigned char first = first_character(bytes, ready);
+    return first == '{' || first == '[' ? IO_CONTENT_JSON : IO_CONTENT_TEXT;
 }

@@ -22,7 +22,13 @@ static eplb_status read_window(io_array *array, io_windows *windows, int64_t lay
                     : windows_add_integers(windows, layers, experts, counts, error);
 }
 
-eplb_status load_read_array(io_array *array, io_windows *windows, io_error *error)
+static bool in_range(int64_t value, int64_t most)
+{
+    return value >= 1 && value <= most;
+}
+
+/* Windows, layers and experts of an array, within the bounds of a load. */
+static eplb_status load_shape(const io_array *array, int64_t shape[3], io_error *error)
 {
     const npy_header *header = io_array_header(array);
     int32_t dims = header->num_dims;
@@ -30,20 +36,28 @@ eplb_status load_read_array(io_array *array, io_windows *windows, io_error *erro
         return io_fail(error, EPLB_ERROR_INVALID,
                        "%s: %d dimensions; a load is [E], [L, E] or [T, L, E] (windows, layers, experts)",
                        io_array_name(array), dims);
-    int64_t num_windows = dims == 3 ? header->shape[0] : 1;
-    int64_t layers = dims >= 2 ? header->shape[dims - 2] : 1;
-    int64_t experts = header->shape[dims - 1];
-    if (num_windows < 1 || num_windows > EPLB_MAX_WINDOWS || layers < 1 || layers > EPLB_MAX_LAYERS ||
-        experts < 1 || experts > EPLB_MAX_EXPERTS || layers * experts > (int64_t)WINDOWS_MAX_CELLS)
+    for (int32_t d = 0; d < 3; d++)
+        shape[d] = d + dims >= 3 ? header->shape[d + dims - 3] : 1;
+    if (!in_range(shape[0], EPLB_MAX_WINDOWS) || !in_range(shape[1], EPLB_MAX_LAYERS) ||
+        !in_range(shape[2], EPLB_MAX_EXPERTS) || shape[1] * shape[2] > (int64_t)WINDOWS_MAX_CELLS)
         return io_fail(error, EPLB_ERROR_INVALID,
                        "%s: %" PRId64 " windows of %" PRId64 " layers x %" PRId64
                        " experts; each must be at least 1, and at most %d, %d, %d",
-                       io_array_name(array), num_windows, layers, experts, EPLB_MAX_WINDOWS, EPLB_MAX_LAYERS,
+                       io_array_name(array), shape[0], shape[1], shape[2], EPLB_MAX_WINDOWS, EPLB_MAX_LAYERS,
                        EPLB_MAX_EXPERTS);
+    return EPLB_OK;
+}
+
+eplb_status load_read_array(io_array *array, io_windows *windows, io_error *error)
+{
+    int64_t shape[3];
+    eplb_status status = load_shape(array, shape, error);
+    if (status != EPLB_OK)
+        return status;
+    int64_t num_windows = shape[0], layers = shape[1], experts = shape[2];
     void *counts = malloc((size_t)(layers * experts) * sizeof(int64_t));
     if (counts == NULL)
         return io_fail_memory(error, io_array_name(array), "a window");
-    eplb_status status = EPLB_OK;
     for (int64_t window = 0; window < num_windows && status == EPLB_OK; window++)
         status = read_window(array, windows, layers, experts, counts, error);
     free(counts);

@@ -46,6 +46,34 @@ static bool parse_word(const char *text, io_number *number)
     return true;
 }
 
+/* After the point: *seen grows by the digits; NULL where none stand although they must. */
+static const char *fraction(const char *c, bool loose, size_t *seen)
+{
+    const char *end = digits(c);
+    *seen += (size_t)(end - c);
+    return end == c && !loose ? NULL : end;
+}
+
+/* After the e: a sign and digits; NULL where no digit stands. */
+static const char *exponent(const char *c)
+{
+    if (*c == '-' || *c == '+')
+        c++;
+    const char *end = digits(c);
+    return end == c ? NULL : end;
+}
+
+static bool is_exponent_mark(char c)
+{
+    return c == 'e' || c == 'E';
+}
+
+/* Digits before the point: JSON wants one at least, and no zero before another. */
+static bool legal_whole(const char *whole, size_t count, bool loose)
+{
+    return loose || count == 1 || (count > 1 && *whole != '0');
+}
+
 /* True if text[length] is a number; *integer tells that it has neither point nor exponent. */
 static bool check_syntax(const char *text, size_t length, bool loose, bool *integer)
 {
@@ -53,33 +81,16 @@ static bool check_syntax(const char *text, size_t length, bool loose, bool *inte
     if (*c == '-' || (loose && *c == '+'))
         c++;
     const char *whole = c;
-    c = digits(c);
-    size_t whole_digits = (size_t)(c - whole);
-    size_t all_digits = whole_digits;
-    if (!loose && (whole_digits == 0 || (whole_digits > 1 && *whole == '0')))
+    c = digits(whole);
+    size_t seen = (size_t)(c - whole);
+    if (!legal_whole(whole, seen, loose))
         return false;
-    *integer = true;
-    if (*c == '.') {
-        const char *fraction = c + 1;
-        c = digits(fraction);
-        all_digits += (size_t)(c - fraction);
-        *integer = false;
-        if (!loose && c == fraction)
-            return false;
-    }
-    if (all_digits == 0)
-        return false;
-    if (*c == 'e' || *c == 'E') {
-        c++;
-        if (*c == '-' || *c == '+')
-            c++;
-        const char *exponent = c;
-        c = digits(c);
-        *integer = false;
-        if (c == exponent)
-            return false;
-    }
-    return (size_t)(c - text) == length;
+    *integer = *c != '.' && !is_exponent_mark(*c);
+    if (*c == '.')
+        c = fraction(c + 1, loose, &seen);
+    if (c != NULL && seen > 0 && is_exponent_mark(*c))
+        c = exponent(c + 1);
+    return c != NULL && seen > 0 && (size_t)(c - text) == length;
 }
 
 static io_number_result parse_integer(const char *text, io_number *number)

@@ -24,8 +24,8 @@ const char *io_topk_name(const io_topk *topk);        /* for messages; lives as 
 /* Reads the next tokens, at most max_tokens, into ids [*num_read, L, K]; *num_read is 0 at the end. */
 eplb_status io_topk_read(io_topk *topk, int64_t max_tokens, int32_t *ids, int64_t *num_read, io_error *error);
 
-/* Writes routing of uint8, uint16 or int32 elements (bytes_per_id 1, 2, 4): .npz with `topk`, `num_experts`
- * and, when > 0, `sequence_length` and `num_groups`; any other end of the path gives .npy. */
+/* Writes routing in the narrowest integers that hold every id: .npz with `topk`, `num_experts` and, when > 0,
+ * `sequence_length` and `num_groups`; any other end of the path gives .npy. */
 eplb_status io_topk_write(const char *path, const int32_t *ids, int64_t num_tokens, int32_t num_layers,
                           int32_t width, int32_t num_experts, int32_t num_groups, int64_t sequence_length,
                           io_error *error);
