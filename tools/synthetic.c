@@ -84,13 +84,13 @@ static void dirichlet(random_state *random, double concentration, int32_t n, dou
         mix[i] /= sum;
 }
 
-void synthetic_topics(random_state *random, int32_t num_windows, int32_t n, int32_t num_topics,
+bool synthetic_topics(random_state *random, int32_t num_windows, int32_t n, int32_t num_topics,
                       double concentration, double total, int64_t *counts)
 {
     size_t experts = (size_t)n, topics = (size_t)num_topics;
     double *preference = calloc(topics * experts + experts + topics, sizeof *preference);
     if (preference == NULL)
-        return;
+        return false;
     double *weights = preference + topics * experts, *mix = weights + experts;
     synthetic_lognormal(random, 0.4, n, weights);
     for (int32_t t = 0; t < num_topics; t++) {
@@ -114,6 +114,7 @@ void synthetic_topics(random_state *random, int32_t num_windows, int32_t n, int3
         synthetic_counts(weights, n, total, 0, counts + (size_t)w * experts);
     }
     free(preference);
+    return true;
 }
 
 /* max/mean of 1 / rank^a over n ranks. */
@@ -125,7 +126,7 @@ static double power_ratio(double a, int32_t n)
     return (double)n / sum;
 }
 
-void synthetic_rank_skew(random_state *random, int32_t num_ranks, int32_t experts_per_rank, double ratio,
+bool synthetic_rank_skew(random_state *random, int32_t num_ranks, int32_t experts_per_rank, double ratio,
                          double total, int64_t *counts)
 {
     double low = 0.0, high = 8.0;
@@ -140,7 +141,7 @@ void synthetic_rank_skew(random_state *random, int32_t num_ranks, int32_t expert
     double *rank_weight =
         calloc((size_t)num_ranks + (size_t)n + (size_t)experts_per_rank, sizeof *rank_weight);
     if (rank_weight == NULL)
-        return;
+        return false;
     double *weights = rank_weight + num_ranks, *local = weights + n;
     synthetic_zipf(random, low, num_ranks, rank_weight);
     for (int32_t g = 0; g < num_ranks; g++) {
@@ -153,4 +154,5 @@ void synthetic_rank_skew(random_state *random, int32_t num_ranks, int32_t expert
     }
     synthetic_counts(weights, n, total, 0, counts);
     free(rank_weight);
+    return true;
 }

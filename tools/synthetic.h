@@ -6,6 +6,7 @@
 #ifndef TOOLS_SYNTHETIC_H
 #define TOOLS_SYNTHETIC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/random.h"
@@ -23,13 +24,13 @@ void synthetic_counts(const double *weights, int32_t n, double total, int64_t le
 
 /* Bursty windows: num_topics topics with their own expert preferences (lognormal 0.9 over a common lognormal
  * 0.4), a Dirichlet(concentration) topic mix that is redrawn with 15 % probability per step, noise lognormal
- * 0.1. counts [T, E], each window about `total` tokens. */
-void synthetic_topics(random_state *random, int32_t num_windows, int32_t n, int32_t num_topics,
+ * 0.1. counts [T, E], each window about `total` tokens. False when memory is out. */
+bool synthetic_topics(random_state *random, int32_t num_windows, int32_t n, int32_t num_topics,
                       double concentration, double total, int64_t *counts);
 /* Rank-skewed loads for real-time planning: rank weights 1 / rank^a with `a` solved so that max/mean over
  * ranks is `ratio`, local expert weights 1 / j^4 (UltraEP, arXiv 2606.04101). counts [num_ranks *
- * experts_per_rank]. */
-void synthetic_rank_skew(random_state *random, int32_t num_ranks, int32_t experts_per_rank, double ratio,
+ * experts_per_rank]. False when memory is out. */
+bool synthetic_rank_skew(random_state *random, int32_t num_ranks, int32_t experts_per_rank, double ratio,
                          double total, int64_t *counts);
 
 #endif
