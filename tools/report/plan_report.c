@@ -1,0 +1,89 @@
+/* A plan as a table for people. */
+#include "report/plan_report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/summary.h"
+#include "report/table.h"
+
+enum { WORST_LAYERS = 3 };
+
+static void print_head(FILE *out, const eplb_load *load, const eplb_plan *plan)
+{
+    static const char *const splits[] = {"equal", "weighted", "batch"};
+    const eplb_placement *placement = eplb_plan_placement(plan);
+    const eplb_topology *topology = eplb_placement_topology(placement);
+    (void)fprintf(out, "%d layers, %d experts, %d slots on %d ranks, %d node%s",
+                  (int)eplb_load_num_layers(load), (int)eplb_load_num_experts(load),
+                  (int)eplb_placement_num_slots(placement), (int)eplb_topology_num_ranks(topology),
+                  (int)eplb_topology_num_nodes(topology), eplb_topology_num_nodes(topology) == 1 ? "" : "s");
+    int32_t dead = eplb_topology_num_ranks(topology) - eplb_topology_num_live_ranks(topology);
+    if (dead > 0)
+        (void)fprintf(out, ", %d dead", (int)dead);
+    (void)fprintf(out, "\npolicy %s, %s split", eplb_plan_policy(plan), splits[eplb_plan_split(plan)]);
+    const char *reason = eplb_plan_reason(plan);
+    if (reason != NULL && *reason != '\0')
+        (void)fprintf(out, ": %s", reason);
+    (void)fputs("\n\n", out);
+}
+
+static void summary_row(table *rows, const char *name, const double *values, int32_t layers)
+{
+    summary s = summarize(values, layers);
+    table_cell(rows, "%s", name);
+    table_cell(rows, "%.4f", s.mean);
+    table_cell(rows, "%.4f", s.worst);
+    table_cell(rows, "%d", (int)s.worst_index);
+}
+
+static void print_layers(FILE *out, const eplb_plan *plan, const double *before, int32_t layers)
+{
+    static const char *const heads[] = {"layer", "before", "after", "bound", "gap %", NULL};
+    const double *after = eplb_plan_imbalance(plan), *bound = eplb_plan_lower_bound(plan);
+    int32_t worst[WORST_LAYERS];
+    int32_t count = largest(after, layers, worst, WORST_LAYERS);
+    table *rows = table_create(heads);
+    for (int32_t i = 0; i < count; i++) {
+        int32_t l = worst[i];
+        table_cell(rows, "%d", (int)l);
+        table_cell(rows, "%.4f", before[l]);
+        table_cell(rows, "%.4f", after[l]);
+        table_cell(rows, "%.4f", bound[l]);
+        table_cell(rows, "%.3f", 100.0 * (after[l] / bound[l] - 1.0));
+    }
+    (void)fputs("\nworst layers after\n", out);
+    (void)table_print(out, rows, 2);
+    table_destroy(rows);
+}
+
+void plan_report(FILE *out, const eplb_load *load, const eplb_plan *plan, const double *before,
+                 bool from_current)
+{
+    static const char *const heads[] = {"<imbalance", "mean", "worst", "layer", NULL};
+    int32_t layers = eplb_load_num_layers(load);
+    table *rows = table_create(heads);
+    print_head(out, load, plan);
+    summary_row(rows, from_current ? "current" : "start layout", before, layers);
+    summary_row(rows, "plan", eplb_plan_imbalance(plan), layers);
+    summary_row(rows, "lower bound", eplb_plan_lower_bound(plan), layers);
+    (void)table_print(out, rows, 2);
+    table_destroy(rows);
+    print_layers(out, plan, before, layers);
+    if (from_current) {
+        eplb_move_count moves = eplb_plan_moves(plan);
+        (void)fprintf(out,
+                      "\nmoves: %" PRId64 " slots changed, %" PRId64 " experts received, %" PRId64
+                      " of them from another node\n",
+                      moves.slots, moves.received, moves.cross_node);
+        if (moves.lost > 0)
+            (void)fprintf(
+                out, "lost: %" PRId64 " received experts have no live source and must come from storage\n",
+                moves.lost);
+    }
+    if (eplb_plan_spilled(plan) > 0)
+        (void)fprintf(out, "\nspilled: %" PRId64 " replicas outside their group's node\n",
+                      eplb_plan_spilled(plan));
+    (void)fprintf(out, "\nplanned in %.2f ms, hash %016" PRIx64 "\n", 1e3 * eplb_plan_seconds(plan),
+                  eplb_plan_hash(plan));
+}

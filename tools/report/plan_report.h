@@ -1,0 +1,14 @@
+/* A plan as a table for people. */
+#ifndef TOOLS_REPORT_PLAN_REPORT_H
+#define TOOLS_REPORT_PLAN_REPORT_H
+
+#include <stdio.h>
+
+#include <eplb/plan.h>
+
+/* Prints sizes, imbalance before and after with bound and gap, the worst layers and, when the plan started
+ * from a current placement, the moves. before [L]. */
+void plan_report(FILE *out, const eplb_load *load, const eplb_plan *plan, const double *before,
+                 bool from_current);
+
+#endif
