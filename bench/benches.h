@@ -1,0 +1,9 @@
+/* The benches, one file each. To add one: its file, a line here, a line in table.c. */
+#ifndef BENCH_BENCHES_H
+#define BENCH_BENCHES_H
+
+#include "bench.h"
+
+int bench_process(bench_report *report, const bench_options *options);
+
+#endif
