@@ -1,0 +1,234 @@
+/* The ranks a command works on. */
+#include "cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "failure.h"
+#include "list.h"
+
+/* Arrays behind the parameters of a topology. */
+typedef struct arrays {
+    int32_t *rank_slots;
+    int32_t *rank_speed;
+    uint8_t *rank_alive;
+} arrays;
+
+static void release(arrays *self)
+{
+    free(self->rank_slots);
+    free(self->rank_speed);
+    free(self->rank_alive);
+}
+
+/* A list with one entry per rank. */
+static int parse_per_rank(const command *self, const char *option, const char *text, list_rule rule,
+                          int32_t ranks, int32_t **values, int32_t *count)
+{
+    char message[160];
+    if (!list_parse(text, rule, values, count, message, sizeof message))
+        return complain(self, "--%s is '%s': %s", option, text, message);
+    if (ranks > 0 && *count != ranks)
+        return complain(self, "--%s has %d entries; expected one for each of the %d ranks", option,
+                        (int)*count, (int)ranks);
+    return PARSED;
+}
+
+/* Slots rank by rank, as the user lists them; they say how many ranks there are. */
+static int list_slots(const command *self, const cluster_options *options, eplb_topology_params *params,
+                      arrays *held)
+{
+    int32_t entries = 0;
+    int64_t sum = 0;
+    int status = parse_per_rank(self, "rank-slots", options->rank_slots,
+                                (list_rule){0, EPLB_MAX_SLOTS, EPLB_MAX_RANKS, false},
+                                (int32_t)options->ranks, &held->rank_slots, &entries);
+    if (status != PARSED)
+        return status;
+    for (int32_t g = 0; g < entries; g++)
+        sum += held->rank_slots[g];
+    if (options->slots > 0 && options->slots != sum)
+        return complain(self, "--slots is %lld but --rank-slots adds up to %lld", (long long)options->slots,
+                        (long long)sum);
+    params->num_ranks = entries;
+    params->rank_slots = held->rank_slots;
+    return PARSED;
+}
+
+/* `slots` in all: where they do not divide by the ranks, the first ranks get one more. */
+static int spread_slots(const command *self, int64_t slots, eplb_topology_params *params, arrays *held)
+{
+    int32_t ranks = params->num_ranks;
+    params->slots_per_rank = (int32_t)(slots / ranks);
+    if (slots % ranks == 0)
+        return PARSED;
+    held->rank_slots = malloc((size_t)ranks * sizeof *held->rank_slots);
+    if (held->rank_slots == NULL)
+        return fail_memory(self);
+    for (int32_t g = 0; g < ranks; g++)
+        held->rank_slots[g] = (int32_t)(slots / ranks + (g < slots % ranks));
+    params->rank_slots = held->rank_slots;
+    return PARSED;
+}
+
+static int read_slots(const command *self, const cluster_options *options, const io_document *base,
+                      eplb_topology_params *params, arrays *held)
+{
+    if (options->rank_slots != NULL)
+        return list_slots(self, options, params, held);
+    params->num_ranks = (int32_t)options->ranks;
+    if (params->num_ranks == 0 && base != NULL)
+        params->num_ranks = base->num_ranks;
+    int64_t slots = options->slots;
+    if (slots == 0 && base != NULL) {
+        slots = base->num_slots;
+        if (base->rank_slots != NULL && base->num_ranks == params->num_ranks) {
+            params->rank_slots = base->rank_slots;
+            return PARSED;
+        }
+    }
+    if (params->num_ranks == 0)
+        return complain(self, "--ranks is missing; see eplb %s --help", self->name);
+    if (slots == 0)
+        return complain(self, "--slots is missing; see eplb %s --help", self->name);
+    return spread_slots(self, slots, params, held);
+}
+
+static int read_dead(const command *self, const char *text, eplb_topology_params *params, arrays *held)
+{
+    int32_t *dead = NULL, count = 0;
+    char message[160];
+    held->rank_alive = malloc((size_t)params->num_ranks);
+    if (held->rank_alive == NULL)
+        return fail_memory(self);
+    memset(held->rank_alive, 1, (size_t)params->num_ranks);
+    if (!list_parse(text, (list_rule){0, params->num_ranks - 1, EPLB_MAX_RANKS, false}, &dead, &count,
+                    message, sizeof message))
+        return complain(self, "--dead is '%s': %s", text, message);
+    for (int32_t i = 0; i < count; i++)
+        held->rank_alive[dead[i]] = 0;
+    free(dead);
+    params->rank_alive = held->rank_alive;
+    return PARSED;
+}
+
+static int read_speeds(const command *self, const char *text, eplb_topology_params *params, arrays *held)
+{
+    int32_t count;
+    int status =
+        parse_per_rank(self, "rank-speeds", text, (list_rule){1, EPLB_MAX_SPEED, EPLB_MAX_RANKS, true},
+                       params->num_ranks, &held->rank_speed, &count);
+    params->rank_speed = held->rank_speed;
+    return status;
+}
+
+static int read_options(const command *self, const cluster_options *options, const io_document *base,
+                        eplb_topology_params *params, arrays *held)
+{
+    int status = read_slots(self, options, base, params, held);
+    if (status != PARSED)
+        return status;
+    bool same_ranks = base != NULL && base->num_ranks == params->num_ranks;
+    if (options->nodes > 0) {
+        params->num_nodes = (int32_t)options->nodes;
+    } else if (same_ranks && base->num_nodes > 0) {
+        params->num_nodes = base->num_nodes;
+        params->rank_node = base->rank_node;
+    }
+    if (options->dead != NULL)
+        status = read_dead(self, options->dead, params, held);
+    if (status == PARSED && options->rank_speeds != NULL)
+        status = read_speeds(self, options->rank_speeds, params, held);
+    else if (same_ranks)
+        params->rank_speed = base->rank_speed;
+    return status;
+}
+
+int cluster_topology(const command *self, const cluster_options *options, const io_document *base,
+                     eplb_topology **topology)
+{
+    eplb_topology_params params;
+    arrays held = {NULL, NULL, NULL};
+    eplb_error error;
+    *topology = NULL;
+    eplb_topology_params_init(&params, sizeof params);
+    int status = read_options(self, options, base, &params, &held);
+    if (status == PARSED && eplb_topology_create(topology, &params, NULL, &error) != EPLB_OK)
+        status = fail_library(self, &error);
+    release(&held);
+    return status;
+}
+
+/* Copies the experts of one rank of one layer into `room` slots; row has `have` of them. count[E] are the
+ * replicas of the layer still held. */
+static void embed_rank(const int32_t *row, int32_t have, int32_t *out, int32_t room, int32_t *count)
+{
+    int32_t drop = have - room;
+    for (int32_t j = 0; j < room; j++)
+        out[j] = -1;
+    if (drop <= 0) {
+        memcpy(out, row, (size_t)have * sizeof *out);
+        return;
+    }
+    int32_t *kept = malloc((size_t)have * sizeof *kept);
+    if (kept == NULL) { /* keep the first ones: legal, if not the best choice */
+        memcpy(out, row, (size_t)room * sizeof *out);
+        return;
+    }
+    memcpy(kept, row, (size_t)have * sizeof *kept);
+    for (; drop > 0; drop--, have--) {
+        int32_t worst = 0;
+        for (int32_t j = 1; j < have; j++) {
+            int32_t replicas = kept[j] < 0 ? INT32_MAX : count[kept[j]];
+            if (replicas >= (kept[worst] < 0 ? INT32_MAX : count[kept[worst]]))
+                worst = j;
+        }
+        if (kept[worst] >= 0)
+            count[kept[worst]]--;
+        memmove(kept + worst, kept + worst + 1, (size_t)(have - worst - 1) * sizeof *kept);
+    }
+    memcpy(out, kept, (size_t)room * sizeof *out);
+    free(kept);
+}
+
+static void embed_layer(const int32_t *row, const eplb_topology *from, int32_t *out, const eplb_topology *to,
+                        int32_t num_experts, int32_t *count)
+{
+    const int32_t *from_first = eplb_topology_first_slot(from), *to_first = eplb_topology_first_slot(to);
+    int32_t from_ranks = eplb_topology_num_ranks(from);
+    memset(count, 0, (size_t)num_experts * sizeof *count);
+    for (int32_t p = 0; p < from_first[from_ranks]; p++)
+        if (row[p] >= 0)
+            count[row[p]]++;
+    for (int32_t g = 0; g < eplb_topology_num_ranks(to); g++) {
+        int32_t have = g < from_ranks ? from_first[g + 1] - from_first[g] : 0;
+        embed_rank(row + (g < from_ranks ? from_first[g] : 0), have, out + to_first[g],
+                   to_first[g + 1] - to_first[g], count);
+    }
+}
+
+int cluster_embed(const command *self, const io_document *base, const char *path,
+                  const eplb_topology *topology, eplb_placement **placement)
+{
+    eplb_placement *old = NULL;
+    io_error refused;
+    eplb_error error;
+    *placement = NULL;
+    if (io_document_placement(base, path, &old, &refused) != EPLB_OK)
+        return fail_io(self, &refused);
+    const eplb_topology *from = eplb_placement_topology(old);
+    const int32_t *rows = eplb_placement_physical_to_logical(old);
+    size_t wide = (size_t)eplb_topology_num_slots(topology), old_wide = (size_t)eplb_topology_num_slots(from);
+    size_t layers = (size_t)base->num_layers;
+    int32_t *out = malloc((layers * wide + (size_t)base->num_experts + 1) * sizeof *out);
+    int status = out == NULL ? fail_memory(self) : PARSED;
+    for (size_t l = 0; status == PARSED && l < layers; l++)
+        embed_layer(rows + l * old_wide, from, out + l * wide, topology, base->num_experts,
+                    out + layers * wide);
+    if (status == PARSED && eplb_placement_create(placement, topology, base->num_layers, base->num_experts,
+                                                  out, NULL, &error) != EPLB_OK)
+        status = fail_library(self, &error);
+    free(out);
+    eplb_placement_destroy(old);
+    return status;
+}

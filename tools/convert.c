@@ -1,0 +1,178 @@
+/* eplb convert: a placement or a load from one format into another. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <eplb/load.h>
+
+#include "commands.h"
+#include "failure.h"
+#include "io/load.h"
+#include "io/placement.h"
+
+typedef struct convert_values {
+    int64_t ranks, nodes, experts, first_layer;
+    const char *output, *array;
+    int format; /* -1: by the output's name */
+    bool load;
+} convert_values;
+
+#define ROW(name, letter, kind, value, field, least, most, help)                                             \
+    {                                                                                                        \
+        name, letter, kind, value, offsetof(convert_values, field), least, most, help                        \
+    }
+
+static const option_row convert_options[] = {
+    ROW("output", 'o', OPTION_FILE, "FILE", output, 0, 0,
+        "Write to FILE, whole or not at all. Default, or -: standard output"),
+    ROW("format", 0, OPTION_CHOICE, "json|npz|sglang|vllm|vllm-ascend|trtllm", format, 0, 0,
+        "Format of a placement. Default: by the output's name, .npz, .yaml (trtllm), else json"),
+    ROW("load", 0, OPTION_FLAG, NULL, load, 0, 0,
+        "IN is a load; told by the file unless it is standard input. Loads are written as .npy, .npz, .json "
+        "or .csv, by "
+        "the output's name"),
+    ROW("array", 0, OPTION_TEXT, "NAME", array, 0, 0,
+        "Array of an .npz load; default counts, load or the only one"),
+    ROW("ranks", 0, OPTION_INTEGER, "G", ranks, 1, EPLB_MAX_RANKS, "Ranks, where the file does not say"),
+    ROW("nodes", 0, OPTION_INTEGER, "N", nodes, 1, EPLB_MAX_RANKS, "Nodes, where the file does not say"),
+    ROW("experts", 0, OPTION_INTEGER, "E", experts, 1, EPLB_MAX_EXPERTS,
+        "Experts, where the file does not say. Default: the largest id + 1"),
+    ROW("first-layer", 0, OPTION_INTEGER, "N", first_layer, 0, EPLB_MAX_LAYERS,
+        "With trtllm: the engine's number of the first MoE layer. Default 0"),
+    ROW_END,
+};
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t length = strlen(path), tail = strlen(end);
+    return length >= tail && strcmp(path + length - tail, end) == 0;
+}
+
+static int write_placement(const command *self, const convert_values *values, const io_document *document)
+{
+    io_format format = IO_FORMAT_JSON;
+    io_error error;
+    if (values->format >= 0)
+        format = (io_format)values->format;
+    else if (values->output != NULL && ends_with(values->output, ".npz"))
+        format = IO_FORMAT_NPZ;
+    else if (values->output != NULL &&
+             (ends_with(values->output, ".yaml") || ends_with(values->output, ".yml")))
+        format = IO_FORMAT_TRTLLM;
+    if (document->shares != NULL && document->split == EPLB_SPLIT_WEIGHTED && !io_format_keeps_shares(format))
+        warn(self, "the format %s has no place for unequal shares; they are left out",
+             io_format_name((int)format));
+    if (io_document_write(document, format, values->output, (int32_t)values->first_layer, &error) != EPLB_OK)
+        return fail_io(self, &error);
+    return PARSED;
+}
+
+/* Writes every window, in the numbers of the file: whole if they were, else doubles. */
+static int write_load(const command *self, const convert_values *values, const eplb_load *load)
+{
+    int32_t windows = eplb_load_num_windows(load), layers = eplb_load_num_layers(load);
+    int32_t experts = eplb_load_num_experts(load), scale = eplb_load_scale_log2(load);
+    size_t cells = (size_t)layers * (size_t)experts;
+    io_load_writer *writer = NULL;
+    io_error error = {.status = EPLB_OK};
+    if (values->output == NULL && isatty(STDOUT_FILENO))
+        return complain(self, "standard output is a terminal and .npy is binary; pass -o FILE");
+    union {
+        int64_t *whole;
+        double *real;
+        void *any;
+    } counts = {.any = malloc(cells * sizeof(int64_t))};
+    if (counts.any == NULL)
+        return fail_memory(self);
+    eplb_status status = io_load_writer_open(&writer, values->output != NULL ? values->output : "-",
+                                             windows == 1 ? 0 : windows, layers, experts,
+                                             scale != 0 ? EPLB_ELEMENT_FLOAT64 : EPLB_ELEMENT_INT64, &error);
+    for (int32_t t = 0; status == EPLB_OK && t < windows; t++) {
+        for (size_t i = 0; i < cells; i++) {
+            int64_t count =
+                eplb_load_at(load, t, (int32_t)(i / (size_t)experts), (int32_t)(i % (size_t)experts));
+            if (scale != 0)
+                counts.real[i] = ldexp((double)count, -scale);
+            else
+                counts.whole[i] = count;
+        }
+        status = io_load_writer_window(writer, counts.any, &error);
+        if (status != EPLB_OK)
+            io_load_writer_abandon(writer);
+    }
+    free(counts.any);
+    if (status == EPLB_OK)
+        status = io_load_writer_close(writer, &error);
+    return status == EPLB_OK ? PARSED : fail_io(self, &error);
+}
+
+static int convert_load(const command *self, const convert_values *values, const char *path)
+{
+    io_load_options options = {.member = values->array, .max_bytes = SIZE_MAX};
+    io_load load = {.load = NULL};
+    io_error error;
+    if (values->format >= 0)
+        return complain(self, "--format is for placements; a load's format is told by the output's name");
+    int status = io_load_read(path, &options, &load, &error) == EPLB_OK ? PARSED : fail_io(self, &error);
+    if (status == PARSED)
+        status = write_load(self, values, load.load);
+    io_load_clear(&load);
+    return status;
+}
+
+/* Whether the file can be read as a load; placements are refused by that reader, and the other way round. */
+static bool reads_as_load(const convert_values *values, const char *path)
+{
+    io_load_options options = {.member = values->array, .max_windows = 1};
+    io_load load = {.load = NULL};
+    io_error error;
+    bool good = io_load_read(path, &options, &load, &error) == EPLB_OK;
+    io_load_clear(&load);
+    return good;
+}
+
+static int convert(const command *self, const convert_values *values, const char *path)
+{
+    io_document_options options = {(int32_t)values->ranks, (int32_t)values->nodes, (int32_t)values->experts};
+    io_document document = {.num_layers = 0};
+    io_error error;
+    if (values->load || ends_with(path, ".npy") || ends_with(path, ".csv"))
+        return convert_load(self, values, path);
+    if (io_document_read(path, &options, &document, &error) != EPLB_OK) {
+        if (strcmp(path, "-") != 0 && reads_as_load(values, path))
+            return convert_load(self, values, path);
+        return fail_io(self, &error);
+    }
+    int status = write_placement(self, values, &document);
+    io_document_clear(&document);
+    return status;
+}
+
+static int convert_command(const command *self, int argc, char **argv)
+{
+    convert_values values = {.format = -1};
+    char **operands;
+    int count;
+    int status = options_parse(self, argc, argv, &values, &operands, &count);
+    if (status == PARSED)
+        status = convert(self, &values, operands[0]);
+    return status == PARSED ? EXIT_OK : status;
+}
+
+const command command_convert = {
+    .name = "convert",
+    .summary = "Convert placements between engines, and loads between files",
+    .operands = "IN",
+    .least_operands = 1,
+    .most_operands = 1,
+    .text = "Reads a placement in any format, told by its content, and writes it in another. What the new "
+            "format has no "
+            "place for is left out, with a warning where it changes how tokens are split. Loads are "
+            "converted too.",
+    .examples = "eplb convert plan.json --format sglang -o map.json\n"
+                "eplb convert expert_map.json --nodes 4 -o plan.json\n"
+                "eplb convert load.csv -o load.npy",
+    .options = convert_options,
+    .run = convert_command,
+};

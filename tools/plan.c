@@ -1,0 +1,450 @@
+/* eplb plan: a file of loads in, a placement out. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <eplb/metrics.h>
+#include <eplb/plan.h>
+
+#include "cluster.h"
+#include "commands.h"
+#include "failure.h"
+#include "io/load.h"
+#include "io/placement.h"
+#include "report/plan_report.h"
+
+typedef struct plan_values {
+    cluster_options cluster;
+    int64_t groups, spill, threads, work_limit, tile, tokens_per_window, experts, first_layer;
+    double target, time_budget;
+    const char *policy, *current, *max_moves, *cost, *sources, *array, *output;
+    int split, format; /* format: -1 is told by the output's name */
+    bool json, topk;
+} plan_values;
+
+#define ROW(name, letter, kind, value, field, least, most, help)                                             \
+    {                                                                                                        \
+        name, letter, kind, value, offsetof(plan_values, field), least, most, help                           \
+    }
+
+static const option_row plan_options[] = {
+    ROW("ranks", 0, OPTION_INTEGER, "G", cluster.ranks, 1, EPLB_MAX_RANKS,
+        "Ranks of the expert-parallel group. With --current the file's ranks are the default"),
+    ROW("slots", 0, OPTION_INTEGER, "S", cluster.slots, 1, EPLB_MAX_SLOTS,
+        "Slots on all ranks together. Where S does not divide by G, the first ranks get one more; deepseek "
+        "and vllm "
+        "refuse that"),
+    ROW("nodes", 0, OPTION_INTEGER, "N", cluster.nodes, 1, EPLB_MAX_RANKS,
+        "Nodes; rank g is on node g * N / G. Default 1"),
+    ROW("groups", 0, OPTION_INTEGER, "g", groups, 0, EPLB_MAX_EXPERTS,
+        "Expert groups of node-limited routing; experts of a group stay on one node. Default: none"),
+    ROW("policy", 0, OPTION_TEXT, "P", policy, 0, 0,
+        "Who plans: auto (the default), deepseek (the published planner, exactly), vllm (the same, keeping "
+        "slots), or "
+        "another policy by name; an unknown name lists all"),
+    ROW("split", 0, OPTION_CHOICE, "equal|weighted|batch", split, 0, 0,
+        "How an expert's tokens are divided among its replicas: equally (the default), by shares that the "
+        "plan gives, "
+        "or anew for every batch"),
+    ROW("current", 0, OPTION_FILE, "FILE", current, 0, 0,
+        "Start from this placement: the plan keeps what it can and counts the moves"),
+    ROW("max-moves", 0, OPTION_TEXT, "M|total:M", max_moves, 0, 0,
+        "At most M experts received per layer, or over all layers with total:"),
+    ROW("target", 0, OPTION_NUMBER, "X", target, 1.0, 1e9, "Stop improving a layer at this imbalance"),
+    ROW("spill", 0, OPTION_INTEGER, "K", spill, 0, EPLB_MAX_SLOTS,
+        "Up to K replicas a layer may live outside their group's node. Default 0"),
+    ROW("dead", 0, OPTION_TEXT, "LIST", cluster.dead, 0, 0, "Ranks that are dead: their slots stay empty"),
+    ROW("rank-slots", 0, OPTION_TEXT, "LIST", cluster.rank_slots, 0, 0,
+        "Slots of each rank, such as 9x31,8; implies --ranks and --slots"),
+    ROW("rank-speeds", 0, OPTION_TEXT, "LIST", cluster.rank_speeds, 0, 0,
+        "Speed of each rank, such as 1x24,0.8x8; only ratios count"),
+    ROW("cost", 0, OPTION_TEXT, "tokens|tiles|activated", cost, 0, 0,
+        "What a rank's time grows with: tokens (the default), tokens rounded up to a tile, activated "
+        "replicas, or a "
+        "mixture with whole weights such as tokens=1,activated=300"),
+    ROW("tile", 0, OPTION_INTEGER, "N", tile, 1, 1 << 20, "Tokens of a tile. Default 128"),
+    ROW("sources", 0, OPTION_FILE, "FILE", sources, 0, 0,
+        "Tokens by source rank, [G,L,E], for plans that watch cross-node traffic"),
+    ROW("threads", 0, OPTION_INTEGER, "N", threads, 1, 1024,
+        "Threads; the layers are divided among them and the answer is the same. Default 1"),
+    ROW("work-limit", 0, OPTION_INTEGER, "N", work_limit, 1, 1e15,
+        "At most N search steps a layer. Default: the policy's"),
+    ROW("time-budget", 0, OPTION_NUMBER, "SEC", time_budget, 1e-6, 1e6,
+        "Stop searching after this wall-clock time. The answer then depends on the clock"),
+    ROW("array", 0, OPTION_TEXT, "NAME", array, 0, 0,
+        "Array of an .npz to read; default counts, load or the only one"),
+    ROW("topk", 0, OPTION_FLAG, NULL, topk, 0, 0, "LOAD is token routing [N,L,K]: count it"),
+    ROW("experts", 0, OPTION_INTEGER, "E", experts, 1, EPLB_MAX_EXPERTS,
+        "With --topk: number of experts, where the file does not say"),
+    ROW("window", 0, OPTION_INTEGER, "TOKENS", tokens_per_window, 1, 1e15,
+        "With --topk: tokens of a window. Default: all are one window"),
+    ROW("format", 0, OPTION_CHOICE, "json|npz|sglang|vllm|vllm-ascend|trtllm", format, 0, 0,
+        "Format of the placement. Default: by the output's name, .npz, .yaml (trtllm), else json"),
+    ROW("first-layer", 0, OPTION_INTEGER, "N", first_layer, 0, EPLB_MAX_LAYERS,
+        "With trtllm: the engine's number of the first MoE layer. Default 0"),
+    ROW("output", 'o', OPTION_FILE, "FILE", output, 0, 0,
+        "Write the placement to FILE, whole or not at all; - is "
+        "standard output"),
+    ROW_JSON(plan_values),
+    ROW_END,
+};
+
+/* Everything a run holds; released in one place. */
+typedef struct plan_run {
+    const command *self;
+    plan_values values;
+    const char *load_path;
+    io_load load, sources;
+    io_document current_file, document;
+    eplb_topology *topology;
+    eplb_placement *current;
+    eplb_plan *plan;
+    double *before;
+} plan_run;
+
+static void release(plan_run *run)
+{
+    free(run->before);
+    eplb_plan_destroy(run->plan);
+    eplb_placement_destroy(run->current);
+    eplb_topology_destroy(run->topology);
+    io_document_clear(&run->document);
+    io_document_clear(&run->current_file);
+    io_load_clear(&run->sources);
+    io_load_clear(&run->load);
+}
+
+static int parse_max_moves(const command *self, const char *text, eplb_plan_params *params)
+{
+    const char *number = strncmp(text, "total:", 6) == 0 ? text + 6 : text;
+    char *end;
+    long long value = strtoll(number, &end, 10);
+    if (end == number || *end != '\0' || value < 0 || value > (long long)1 << 40)
+        return complain(self, "--max-moves is '%s'; expected a whole number of at least 0, or total: and one",
+                        text);
+    if (number == text)
+        params->max_moves_per_layer = value;
+    else
+        params->max_moves = value;
+    return PARSED;
+}
+
+/* "tokens", or a mixture "tokens=1,tiles=2,activated=300". */
+static int parse_cost(const command *self, const char *text, eplb_cost *cost)
+{
+    static const char *const names[] = {"tokens", "tiles", "activated"};
+    int32_t *const fields[] = {&cost->tokens, &cost->tiles, &cost->activated};
+    const char *rest = text;
+    cost->tokens = 0;
+    while (*rest != '\0') {
+        size_t length = strcspn(rest, "=,"), i = 0;
+        while (i < 3 && (strlen(names[i]) != length || strncmp(rest, names[i], length) != 0))
+            i++;
+        rest += length;
+        char *end = (char *)(uintptr_t)rest;
+        long weight = *rest == '=' ? strtol(rest + 1, &end, 10) : 1;
+        if (i == 3 || weight < 0 || weight > 1000000000 || end == rest + 1 || (*end != '\0' && *end != ','))
+            return complain(self,
+                            "--cost is '%s'; expected tokens, tiles, activated, or weights such as "
+                            "tokens=1,tiles=2,activated=300",
+                            text);
+        *fields[i] = (int32_t)weight;
+        rest = *end == ',' ? end + 1 : end;
+    }
+    if (cost->tokens + cost->tiles + cost->activated == 0)
+        return complain(self, "--cost is '%s'; expected at least one weight above 0", text);
+    return PARSED;
+}
+
+static int find_policy(const command *self, const char *name)
+{
+    const char *names[64];
+    char all[512] = "";
+    size_t count = 0, used = 0;
+    for (; count < 64 && eplb_policy_name((int32_t)count) != NULL; count++) {
+        names[count] = eplb_policy_name((int32_t)count);
+        if (strcmp(names[count], name) == 0)
+            return PARSED;
+        if (used < sizeof all)
+            used +=
+                (size_t)snprintf(all + used, sizeof all - used, "%s%s", count > 0 ? ", " : "", names[count]);
+    }
+    const char *near = nearest_name(name, names, count);
+    if (near != NULL)
+        return complain(self, "--policy is '%s'; did you mean '%s'? There are %s", name, near, all);
+    return complain(self, "--policy is '%s'; expected one of %s", name, all);
+}
+
+/* The published planners look at sums alone: windows are then not kept. */
+static bool is_published(const char *policy)
+{
+    return strcmp(policy, "deepseek") == 0 || strcmp(policy, "vllm") == 0;
+}
+
+static int read_load(plan_run *run)
+{
+    const plan_values *values = &run->values;
+    io_load_options options = {.member = values->array,
+                               .max_windows = is_published(values->policy) ? 1 : 0,
+                               .topk = values->topk,
+                               .tokens_per_window = values->tokens_per_window,
+                               .num_experts = (int32_t)values->experts};
+    io_error error;
+    if (io_load_read(run->load_path, &options, &run->load, &error) != EPLB_OK)
+        return fail_io(run->self, &error);
+    if (run->load.note[0] != '\0')
+        warn(run->self, "%s", run->load.note);
+    if (run->load.num_groups > 1 && values->groups == 0 && eplb_topology_num_nodes(run->topology) > 1)
+        warn(run->self, "%s has %d expert groups; without --groups %d they may be torn across nodes",
+             run->load_path, (int)run->load.num_groups, (int)run->load.num_groups);
+    return PARSED;
+}
+
+static int read_current(plan_run *run)
+{
+    io_document_options options = {.num_ranks = 0};
+    io_error error;
+    if (run->values.current == NULL)
+        return PARSED;
+    if (strcmp(run->values.current, "-") == 0 && strcmp(run->load_path, "-") == 0)
+        return complain(run->self, "LOAD and --current are both standard input");
+    if (run->values.cluster.rank_slots == NULL)
+        options.num_ranks = 0;
+    if (io_document_read(run->values.current, &options, &run->current_file, &error) != EPLB_OK)
+        return fail_io(run->self, &error);
+    if (run->current_file.num_ranks == 0)
+        run->current_file.num_ranks = (int32_t)run->values.cluster.ranks;
+    return PARSED;
+}
+
+static int read_sources(plan_run *run)
+{
+    io_load_options options = {.max_bytes = SIZE_MAX};
+    io_error error;
+    if (run->values.sources == NULL)
+        return PARSED;
+    if (io_load_read(run->values.sources, &options, &run->sources, &error) != EPLB_OK)
+        return fail_io(run->self, &error);
+    return PARSED;
+}
+
+static int read_inputs(plan_run *run)
+{
+    bool given = run->values.current != NULL;
+    int status = read_current(run);
+    if (status == PARSED)
+        status = cluster_topology(run->self, &run->values.cluster, given ? &run->current_file : NULL,
+                                  &run->topology);
+    if (status == PARSED)
+        status = read_load(run);
+    if (status == PARSED)
+        status = read_sources(run);
+    if (status == PARSED && given)
+        status =
+            cluster_embed(run->self, &run->current_file, run->values.current, run->topology, &run->current);
+    return status;
+}
+
+static bool show_progress(void *context, int64_t done, int64_t total)
+{
+    (void)context;
+    if (total > 0)
+        (void)fprintf(stderr, "\rplanning %3d %%", (int)(100.0 * (double)done / (double)total));
+    return true;
+}
+
+static int make_plan(plan_run *run)
+{
+    const plan_values *values = &run->values;
+    eplb_plan_params params;
+    eplb_error error;
+    eplb_plan_params_init(&params, sizeof params);
+    params.policy = values->policy;
+    params.split = (eplb_split)values->split;
+    params.num_groups = (int32_t)values->groups;
+    params.current = run->current;
+    params.target_imbalance = values->target;
+    params.max_spill = (int32_t)values->spill;
+    params.sources = run->sources.load;
+    params.num_threads = (int32_t)values->threads;
+    params.work_limit = values->work_limit;
+    params.time_limit_seconds = values->time_budget;
+    params.cost.tile_tokens = (int32_t)values->tile;
+    int status = values->max_moves != NULL ? parse_max_moves(run->self, values->max_moves, &params) : PARSED;
+    if (status == PARSED && values->cost != NULL)
+        status = parse_cost(run->self, values->cost, &params.cost);
+    if (status != PARSED)
+        return status;
+    bool progress = isatty(STDERR_FILENO) != 0;
+    params.progress = progress ? show_progress : NULL;
+    eplb_status made = eplb_plan_create(&run->plan, run->load.load, run->topology, &params, NULL, &error);
+    if (progress)
+        (void)fputs("\r\033[K", stderr);
+    return made == EPLB_OK ? PARSED : fail_library(run->self, &error);
+}
+
+/* The imbalance of the current placement, or else of the layout that engines start from. */
+static int measure_before(plan_run *run)
+{
+    const eplb_load *load = run->load.load;
+    eplb_placement *start = NULL;
+    eplb_error error;
+    int32_t layers = eplb_load_num_layers(load);
+    run->before = malloc((size_t)layers * sizeof *run->before);
+    if (run->before == NULL)
+        return fail_memory(run->self);
+    eplb_status status = EPLB_OK;
+    if (run->current == NULL)
+        status = eplb_placement_create_initial(&start, run->topology, layers, eplb_load_num_experts(load),
+                                               NULL, &error);
+    if (status == EPLB_OK)
+        status = eplb_imbalance_per_layer(load, start != NULL ? start : run->current, NULL, run->before, NULL,
+                                          &error);
+    eplb_placement_destroy(start);
+    return status == EPLB_OK ? PARSED : fail_library(run->self, &error);
+}
+
+static void warn_zero_load(const plan_run *run)
+{
+    int32_t layers = eplb_load_num_layers(run->load.load), empty = 0, first = 0;
+    for (int32_t l = layers - 1; l >= 0; l--)
+        if (eplb_load_total(run->load.load, l) == 0) {
+            empty++;
+            first = l;
+        }
+    if (empty > 0 && is_published(run->values.policy))
+        warn(run->self,
+             "%d of %d layers have no load (the first is layer %d): %s gives every spare slot of such a "
+             "layer to "
+             "expert 0, as the original does",
+             (int)empty, (int)layers, (int)first, run->values.policy);
+}
+
+/* A plan from a current placement that moves nothing and makes no layer better. */
+static bool gains(const plan_run *run)
+{
+    if (run->current == NULL || is_published(run->values.policy) || eplb_plan_moves(run->plan).slots > 0 ||
+        eplb_placement_is_valid(run->current, NULL) != EPLB_OK)
+        return true;
+    const double *after = eplb_plan_imbalance(run->plan);
+    for (int32_t l = 0; l < eplb_load_num_layers(run->load.load); l++)
+        if (after[l] < run->before[l] * (1.0 - 1e-12))
+            return true;
+    return false;
+}
+
+static io_format choose_format(const plan_values *values)
+{
+    const char *dot = values->output != NULL ? strrchr(values->output, '.') : NULL;
+    if (values->format >= 0)
+        return (io_format)values->format;
+    if (dot != NULL && strcmp(dot, ".npz") == 0)
+        return IO_FORMAT_NPZ;
+    if (dot != NULL && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0))
+        return IO_FORMAT_TRTLLM;
+    return IO_FORMAT_JSON;
+}
+
+static int write_document(const plan_run *run, io_format format, const char *path)
+{
+    io_error error;
+    if (run->values.split == EPLB_SPLIT_WEIGHTED && !io_format_keeps_shares(format))
+        warn(run->self, "the format %s has no place for unequal shares; they are left out",
+             io_format_name((int)format));
+    if (io_document_write(&run->document, format, path, (int32_t)run->values.first_layer, &error) != EPLB_OK)
+        return fail_io(run->self, &error);
+    return PARSED;
+}
+
+static int write_answers(plan_run *run)
+{
+    const plan_values *values = &run->values;
+    bool to_stdout = values->output != NULL && strcmp(values->output, "-") == 0;
+    bool plain =
+        values->format >= 0 && values->output == NULL && !values->json; /* a format alone: print it */
+    io_error error;
+    if (values->json && to_stdout)
+        return complain(run->self, "--json and -o - both write to standard output");
+    if (io_document_from_plan(run->plan, run->current != NULL, &run->document, &error) != EPLB_OK)
+        return fail_io(run->self, &error);
+    int status = PARSED;
+    if (values->output != NULL || plain)
+        status = write_document(run, choose_format(values), values->output);
+    if (status == PARSED && values->json)
+        status = write_document(run, IO_FORMAT_JSON, NULL);
+    if (status == PARSED && !values->json && !to_stdout && !plain)
+        plan_report(stdout, run->load.load, run->plan, run->before, run->current != NULL);
+    return status;
+}
+
+static int check_usage(const plan_run *run)
+{
+    const plan_values *values = &run->values;
+    if (find_policy(run->self, values->policy) != PARSED)
+        return EXIT_BAD;
+    if (!values->topk && (values->experts > 0 || values->tokens_per_window > 0))
+        return complain(run->self, "--experts and --window go with --topk");
+    if (values->current == NULL && values->max_moves != NULL)
+        return complain(run->self, "--max-moves needs --current: moves are counted from a placement");
+    return PARSED;
+}
+
+static int plan_command(const command *self, int argc, char **argv)
+{
+    plan_run run = {.self = self, .values = {.policy = "auto", .format = -1, .threads = 1, .tile = 128}};
+    char **operands;
+    int count;
+    int status = options_parse(self, argc, argv, &run.values, &operands, &count);
+    if (status != PARSED)
+        return status;
+    run.load_path = operands[0];
+    status = check_usage(&run);
+    if (status == PARSED)
+        status = read_inputs(&run);
+    if (status == PARSED)
+        status = make_plan(&run);
+    if (status == PARSED)
+        status = measure_before(&run);
+    if (status == PARSED) {
+        warn_zero_load(&run);
+        status = write_answers(&run);
+    }
+    if (status == PARSED && !gains(&run)) {
+        (void)complain(self, "no gain: nothing better than the current placement was found");
+        status = EXIT_NO;
+    }
+    release(&run);
+    return finish_output(self, status == PARSED ? EXIT_OK : status);
+}
+
+const command command_plan = {
+    .name = "plan",
+    .summary = "Plan a placement from a file of loads",
+    .operands = "LOAD",
+    .least_operands = 1,
+    .most_operands = 1,
+    .text = "Reads loads [L,E] or [T,L,E] and decides how many replicas each expert gets, on which ranks "
+            "they live and "
+            "how its tokens are split among them. Prints the imbalance (largest over mean rank load, 1 is "
+            "perfect) "
+            "before and after, the proved lower bound and the moves.\n\n"
+            "Before is the current placement, or without --current the layout that engines start from: slot "
+            "p holds "
+            "expert p mod E.",
+    .json =
+        "the plan: version, policy, reason, split, num_layers, num_logical_experts, num_slots, num_ranks, "
+        "num_nodes, "
+        "num_groups, physical_to_logical_map [L][S] (-1 is empty), shares [L][S] (weighted only), metrics "
+        "{imbalance [L], mean, worst, lower_bound [L]}, moves {slots, received, cross_node} (with "
+        "--current), "
+        "plan_seconds, hash. It is itself a placement file.",
+    .exit_no = "with --current and a policy other than deepseek and vllm: nothing better than the current "
+               "placement was "
+               "found, so nothing moves. The plan is written all the same.",
+    .examples = "eplb plan load.npy --ranks 32 --slots 288 -o plan.json\n"
+                "eplb plan load.npy --ranks 32 --slots 288 --nodes 4 --groups 8 --policy deepseek --json\n"
+                "eplb plan now.npy --current plan.json --max-moves 4 --format sglang -o map.json",
+    .options = plan_options,
+    .run = plan_command,
+};

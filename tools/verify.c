@@ -1,0 +1,313 @@
+/* eplb verify: does a placement file keep every invariant? Says what is wrong and where. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <eplb/metrics.h>
+
+#include "cluster.h"
+#include "commands.h"
+#include "failure.h"
+#include "io/json_writer.h"
+#include "io/load.h"
+#include "io/placement.h"
+#include "report/summary.h"
+#include "report/table.h"
+
+enum { SHOWN = 20, WHERE = 120 };
+
+typedef struct verify_values {
+    int64_t ranks, nodes, experts;
+    const char *load, *dead;
+    bool json;
+} verify_values;
+
+#define ROW(name, letter, kind, value, field, least, most, help)                                             \
+    {                                                                                                        \
+        name, letter, kind, value, offsetof(verify_values, field), least, most, help                         \
+    }
+
+static const option_row verify_options[] = {
+    ROW("load", 0, OPTION_FILE, "LOAD", load, 0, 0,
+        "Check that the placement is for this load, and print the imbalance"),
+    ROW("ranks", 0, OPTION_INTEGER, "G", ranks, 1, EPLB_MAX_RANKS, "Ranks, where the file does not say"),
+    ROW("nodes", 0, OPTION_INTEGER, "N", nodes, 1, EPLB_MAX_RANKS, "Nodes, where the file does not say"),
+    ROW("experts", 0, OPTION_INTEGER, "E", experts, 1, EPLB_MAX_EXPERTS,
+        "Experts, where the file does not say. Default: the load's, else the largest id + 1"),
+    ROW("dead", 0, OPTION_TEXT, "LIST", dead, 0, 0,
+        "Ranks that are dead: every expert needs a replica elsewhere"),
+    ROW_JSON(verify_values),
+    ROW_END,
+};
+
+typedef struct finding {
+    int32_t layer; /* -1: the whole file */
+    const char *what;
+    char where[WHERE];
+} finding;
+
+typedef struct verify_run {
+    const command *self;
+    verify_values values;
+    const char *path;
+    io_document file;
+    io_load load;
+    eplb_topology *topology;
+    finding *findings;
+    size_t count, room;
+    size_t empty_slots;
+    bool no_memory;
+} verify_run;
+
+static void release(verify_run *run)
+{
+    free(run->findings);
+    eplb_topology_destroy(run->topology);
+    io_document_clear(&run->file);
+    io_load_clear(&run->load);
+}
+
+static void __attribute__((__format__(__printf__, 4, 5)))
+add_finding(verify_run *run, int32_t layer, const char *what, const char *format, ...)
+{
+    if (run->count == run->room) {
+        size_t room = run->room == 0 ? 64 : 2 * run->room;
+        finding *more = realloc(run->findings, room * sizeof *more);
+        if (more == NULL) {
+            run->no_memory = true;
+            return;
+        }
+        run->findings = more;
+        run->room = room;
+    }
+    finding *one = &run->findings[run->count++];
+    va_list arguments;
+    va_start(arguments, format);
+    *one = (finding){.layer = layer, .what = what};
+    (void)vsnprintf(one->where, sizeof one->where, format, arguments);
+    va_end(arguments);
+}
+
+static bool take_problem(void *context, const eplb_problem *problem)
+{
+    verify_run *run = context;
+    char where[WHERE] = "";
+    size_t used = 0;
+    if (problem->kind == EPLB_PROBLEM_EMPTY_SLOT) {
+        run->empty_slots++;
+        return true;
+    }
+    const struct {
+        const char *name;
+        int32_t value;
+    } places[] = {{"expert", problem->expert}, {"rank", problem->rank}, {"slot", problem->slot}};
+    for (size_t i = 0; i < 3; i++)
+        if (places[i].value >= 0 || (i == 0 && problem->kind == EPLB_PROBLEM_EXPERT_RANGE))
+            used += (size_t)snprintf(where + used, sizeof where - used, "%s%s %d", used > 0 ? ", " : "",
+                                     places[i].name, (int)places[i].value);
+    add_finding(run, problem->layer, eplb_problem_name(problem->kind), "%s", where);
+    return !run->no_memory;
+}
+
+/* Shares lie in [0, 1], are 0 where nothing is, and add up to 1 over an expert's replicas. */
+static void check_shares(verify_run *run, int32_t layer, double *sum)
+{
+    const io_document *file = &run->file;
+    size_t offset = (size_t)layer * (size_t)file->num_slots;
+    const int32_t *row = file->physical_to_logical + offset;
+    const double *shares = file->shares + offset;
+    for (int32_t e = 0; e < file->num_experts; e++)
+        sum[e] = -1.0; /* no replica seen */
+    for (int32_t p = 0; p < file->num_slots; p++) {
+        bool empty = row[p] < 0 || row[p] >= file->num_experts;
+        if (!(shares[p] >= 0.0 && shares[p] <= 1.0) || (empty && shares[p] != 0.0))
+            add_finding(run, layer, "share-range", "slot %d has the share %.9g; expected %s", (int)p,
+                        shares[p], empty ? "0 in an empty slot" : "0 to 1");
+        if (!empty)
+            sum[row[p]] = (sum[row[p]] < 0.0 ? 0.0 : sum[row[p]]) + shares[p];
+    }
+    for (int32_t e = 0; e < file->num_experts; e++)
+        if (sum[e] >= 0.0 && !(fabs(sum[e] - 1.0) <= 1e-9))
+            add_finding(run, layer, "share-sum", "the shares of expert %d add up to %.12g; expected 1",
+                        (int)e, sum[e]);
+}
+
+static void check_load_sizes(verify_run *run)
+{
+    int32_t layers = eplb_load_num_layers(run->load.load), experts = eplb_load_num_experts(run->load.load);
+    if (layers != run->file.num_layers)
+        add_finding(run, -1, "size", "%d layers; the load has %d", (int)run->file.num_layers, (int)layers);
+    if (experts != run->file.num_experts)
+        add_finding(run, -1, "size", "%d experts; the load has %d", (int)run->file.num_experts, (int)experts);
+}
+
+static int read_files(verify_run *run)
+{
+    verify_values *values = &run->values;
+    io_load_options load_options = {.max_windows = 1};
+    io_error error;
+    if (values->load != NULL && strcmp(values->load, "-") == 0 && strcmp(run->path, "-") == 0)
+        return complain(run->self, "PLACEMENT and --load are both standard input");
+    if (values->load != NULL && io_load_read(values->load, &load_options, &run->load, &error) != EPLB_OK)
+        return fail_io(run->self, &error);
+    if (values->experts == 0 && values->load != NULL)
+        values->experts = eplb_load_num_experts(run->load.load);
+    io_document_options options = {(int32_t)values->ranks, (int32_t)values->nodes, (int32_t)values->experts};
+    if (io_document_read(run->path, &options, &run->file, &error) != EPLB_OK)
+        return fail_io(run->self, &error);
+    if (run->file.num_ranks == 0)
+        return complain(run->self, "%s does not say how many ranks there are; pass --ranks G", run->path);
+    cluster_options cluster = {.ranks = run->file.num_ranks, .dead = values->dead};
+    if (values->dead != NULL)
+        return cluster_topology(run->self, &cluster, &run->file, &run->topology);
+    if (io_document_topology(&run->file, run->path, &run->topology, &error) != EPLB_OK)
+        return fail_io(run->self, &error);
+    return PARSED;
+}
+
+static int check(verify_run *run)
+{
+    const io_document *file = &run->file;
+    eplb_error error;
+    eplb_status status = eplb_placement_check(run->topology, file->num_layers, file->num_experts,
+                                              file->physical_to_logical, take_problem, run, NULL, &error);
+    if (status != EPLB_OK && status != EPLB_ERROR_INVALID)
+        return fail_library(run->self, &error);
+    if (status == EPLB_ERROR_INVALID && run->count == 0) /* refused before it could report */
+        add_finding(run, error.layer, "invalid", "%s", error.text);
+    double *sum = file->shares == NULL ? NULL : malloc((size_t)file->num_experts * sizeof *sum);
+    if (file->shares != NULL && sum == NULL)
+        return fail_memory(run->self);
+    for (int32_t l = 0; file->shares != NULL && l < file->num_layers; l++)
+        check_shares(run, l, sum);
+    free(sum);
+    if (run->load.load != NULL)
+        check_load_sizes(run);
+    return run->no_memory ? fail_memory(run->self) : PARSED;
+}
+
+static int print_json(const verify_run *run)
+{
+    io_output *output;
+    json_writer json;
+    io_error error;
+    if (io_output_open(&output, NULL, &error) != EPLB_OK)
+        return fail_io(run->self, &error);
+    json_begin_document(&json, output);
+    json_begin_object(&json);
+    json_key_bool(&json, "valid", run->count == 0);
+    json_key(&json, "problems");
+    json_begin_array(&json);
+    for (size_t i = 0; i < run->count; i++) {
+        json_begin_object(&json);
+        json_key_int(&json, "layer", run->findings[i].layer);
+        json_key_string(&json, "what", run->findings[i].what);
+        json_key_string(&json, "where", run->findings[i].where);
+        json_end_object(&json);
+    }
+    json_end_array(&json);
+    json_end_object(&json);
+    json_end_document(&json);
+    return io_output_close(output, &error) == EPLB_OK ? PARSED : fail_io(run->self, &error);
+}
+
+static void print_findings(const verify_run *run)
+{
+    static const char *const heads[] = {"layer", "<what", "<where", NULL};
+    table *rows = table_create(heads);
+    for (size_t i = 0; i < run->count && i < SHOWN; i++) {
+        if (run->findings[i].layer < 0)
+            table_cell(rows, "-");
+        else
+            table_cell(rows, "%d", (int)run->findings[i].layer);
+        table_cell(rows, "%s", run->findings[i].what);
+        table_cell(rows, "%s", run->findings[i].where);
+    }
+    (void)table_print(stdout, rows, 2);
+    table_destroy(rows);
+    if (run->count > SHOWN)
+        (void)printf("  and %zu more (--json lists all)\n", run->count - SHOWN);
+}
+
+static int print_imbalance(const verify_run *run)
+{
+    const io_document *file = &run->file;
+    eplb_placement *placement = NULL;
+    eplb_error error;
+    int status = PARSED;
+    double *imbalance = malloc((size_t)file->num_layers * sizeof *imbalance);
+    if (imbalance == NULL)
+        return fail_memory(run->self);
+    if (eplb_placement_create(&placement, run->topology, file->num_layers, file->num_experts,
+                              file->physical_to_logical, NULL, &error) != EPLB_OK ||
+        eplb_imbalance_per_layer(run->load.load, placement, file->shares, imbalance, NULL, &error) !=
+            EPLB_OK) {
+        status = fail_library(run->self, &error);
+    } else {
+        summary s = summarize(imbalance, file->num_layers);
+        (void)printf("imbalance on %s: mean %.4f, worst %.4f in layer %d\n", run->values.load, s.mean,
+                     s.worst, (int)s.worst_index);
+    }
+    eplb_placement_destroy(placement);
+    free(imbalance);
+    return status;
+}
+
+static int print_tables(const verify_run *run)
+{
+    const io_document *file = &run->file;
+    (void)printf("%s: %s, %d layers, %d experts, %d slots on %d ranks: ", run->path,
+                 io_format_name((int)file->format), (int)file->num_layers, (int)file->num_experts,
+                 (int)file->num_slots, (int)file->num_ranks);
+    if (run->count > 0) {
+        (void)printf("%zu problem%s\n", run->count, run->count == 1 ? "" : "s");
+        print_findings(run);
+        return PARSED;
+    }
+    (void)puts("valid");
+    return run->load.load != NULL ? print_imbalance(run) : PARSED;
+}
+
+static int verify_command(const command *self, int argc, char **argv)
+{
+    verify_run run = {.self = self};
+    char **operands;
+    int count;
+    int status = options_parse(self, argc, argv, &run.values, &operands, &count);
+    if (status != PARSED)
+        return status;
+    run.path = operands[0];
+    status = read_files(&run);
+    if (status == PARSED)
+        status = check(&run);
+    if (status == PARSED && run.empty_slots > 0)
+        warn(self, "%zu slots of live ranks are empty: legal, but wasted", run.empty_slots);
+    if (status == PARSED)
+        status = run.values.json ? print_json(&run) : print_tables(&run);
+    if (status == PARSED)
+        status = run.count == 0 ? EXIT_OK : EXIT_NO;
+    release(&run);
+    return finish_output(self, status);
+}
+
+const command command_verify = {
+    .name = "verify",
+    .summary = "Check every invariant of a placement file",
+    .operands = "PLACEMENT",
+    .least_operands = 1,
+    .most_operands = 1,
+    .text = "Reads a placement in any format and checks it: every id exists, every expert has a replica on a "
+            "live rank, "
+            "slots of dead ranks are empty, no rank holds an expert twice while there are ranks without it, "
+            "shares lie in "
+            "[0, 1] and add up to 1, the file's hash is that of its content, and the sizes are those of the "
+            "load.\n\n"
+            "A file that cannot be read as a placement at all is bad input, exit 2.",
+    .json = "valid, problems [{layer, what, where}]; layer is -1 where the whole file is meant.",
+    .exit_no = "the placement breaks at least one rule.",
+    .examples = "eplb verify plan.json\neplb verify map.json --ranks 32 --load load.npy --json",
+    .options = verify_options,
+    .run = verify_command,
+};
