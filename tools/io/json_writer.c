@@ -110,7 +110,7 @@ void json_key(json_writer *writer, const char *key)
     writer->after_key = true;
 }
 
-void json_string(json_writer *writer, const char *value)
+void json_text(json_writer *writer, const char *value)
 {
     separate(writer);
     write_quoted(writer->output, value);
@@ -168,7 +168,7 @@ void json_bool(json_writer *writer, bool value)
     io_output_text(writer->output, value ? "true" : "false");
 }
 
-void json_null(json_writer *writer)
+void json_none(json_writer *writer)
 {
     separate(writer);
     io_output_text(writer->output, "null");
@@ -177,7 +177,7 @@ void json_null(json_writer *writer)
 void json_key_string(json_writer *writer, const char *key, const char *value)
 {
     json_key(writer, key);
-    json_string(writer, value);
+    json_text(writer, value);
 }
 
 void json_key_int(json_writer *writer, const char *key, int64_t value)

@@ -31,11 +31,11 @@ void json_begin_array(json_writer *writer);        /* one value per line */
 void json_begin_inline_array(json_writer *writer); /* all values on one line */
 void json_end_array(json_writer *writer);
 void json_key(json_writer *writer, const char *key);
-void json_string(json_writer *writer, const char *value); /* UTF-8 */
+void json_text(json_writer *writer, const char *value); /* UTF-8 */
 void json_int(json_writer *writer, int64_t value);
 void json_double(json_writer *writer, double value);
 void json_bool(json_writer *writer, bool value);
-void json_null(json_writer *writer);
+void json_none(json_writer *writer);
 
 /* Key and value in one call. */
 void json_key_string(json_writer *writer, const char *key, const char *value);

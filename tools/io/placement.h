@@ -56,6 +56,7 @@ typedef struct io_document {
     double *lower_bound; /* [L] */
     bool has_moves;
     eplb_move_count moves; /* slots, received, cross_node */
+    int64_t spilled;       /* replicas outside their group's node */
     double plan_seconds;   /* < 0: unknown */
     bool has_hash;
     uint64_t hash;
