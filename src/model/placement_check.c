@@ -61,6 +61,27 @@ static bool is_live(const layer_check *check, int32_t slot)
     return eplb_topology_rank_alive(check->topology)[eplb_topology_slot_rank(check->topology)[slot]] != 0;
 }
 
+/* One quick pass that finds nothing in most layers: true if every slot of a live rank holds an expert, every
+ * expert is held and none twice in a row on a rank. Anything else is for the slow checks to name. */
+static bool is_plain(const layer_check *check)
+{
+    const int32_t *held = check->held, *slot_rank = eplb_topology_slot_rank(check->topology);
+    const uint8_t *alive = eplb_topology_rank_alive(check->topology);
+    int32_t *last_rank = check->last_rank, missing = check->num_experts;
+    for (int32_t e = 0; e < check->num_experts; e++)
+        last_rank[e] = 0;
+    for (int32_t p = 0; p < check->num_slots; p++) {
+        int32_t e = held[p], rank = slot_rank[p];
+        if (e == -1 && !alive[rank])
+            continue;
+        if (!in_range(check, e) || !alive[rank] || last_rank[e] == rank + 1)
+            return false;
+        missing -= last_rank[e] == 0;
+        last_rank[e] = rank + 1;
+    }
+    return missing == 0;
+}
+
 static void check_ranges(layer_check *check)
 {
     for (int32_t e = 0; e < check->num_experts; e++)
@@ -165,6 +186,8 @@ eplb_status eplb_placement_check(const eplb_topology *topology, int32_t num_laye
     for (int32_t l = 0; l < num_layers && !check.stopped; l++) {
         check.layer = l;
         check.held = physical_to_logical + (size_t)l * (size_t)check.num_slots;
+        if (is_plain(&check))
+            continue;
         check_ranges(&check);
         check_missing(&check);
         check_dead(&check);

@@ -274,27 +274,37 @@ static eplb_status check_placement(const eplb_plan *plan, eplb_error *error)
                      p->expert, p->rank, p->slot);
 }
 
-/* Shares of one expert: each in [0, 1], together 1. */
-static eplb_status check_expert(const eplb_plan *plan, size_t layer, size_t expert, eplb_error *error)
+/* True if every share of one expert's slots lies in [0, 1] and they sum to 1. */
+static bool shares_add_up(const double *share, const int32_t *slots, int32_t count, double *sum)
 {
-    size_t slots = (size_t)eplb_placement_num_slots(plan->placement);
-    size_t experts = (size_t)eplb_placement_num_experts(plan->placement);
-    const int32_t *first = eplb_placement_replica_first(plan->placement) + layer * (experts + 1);
-    const int32_t *list = eplb_placement_replica_slots(plan->placement) + layer * slots;
-    const double *share = plan->shares + layer * slots;
-    double sum = 0.0;
-    for (int32_t i = first[expert]; i < first[expert + 1]; i++) {
-        if (!(share[list[i]] >= 0.0 && share[list[i]] <= 1.0))
-            return error_set(error, EPLB_ERROR_INVALID,
-                             (error_place){(int32_t)layer, (int32_t)expert, -1, list[i], -1},
-                             "layer %zu, expert %zu, slot %d: share %g, expected 0 to 1", layer, expert,
-                             list[i], share[list[i]]);
-        sum += share[list[i]];
+    bool in_range = true;
+    *sum = 0.0;
+    for (int32_t i = 0; i < count; i++) {
+        in_range = in_range && share[slots[i]] >= 0.0 && share[slots[i]] <= 1.0;
+        *sum += share[slots[i]];
     }
-    if (!(sum >= 1.0 - 1e-9 && sum <= 1.0 + 1e-9))
-        return error_set(error, EPLB_ERROR_INVALID,
-                         (error_place){(int32_t)layer, (int32_t)expert, -1, -1, -1},
-                         "layer %zu, expert %zu: shares sum to %.12g, expected 1", layer, expert, sum);
+    return in_range && *sum >= 1.0 - 1e-9 && *sum <= 1.0 + 1e-9;
+}
+
+static eplb_status check_layer(const eplb_plan *plan, int32_t layer, eplb_error *error)
+{
+    size_t slots = (size_t)eplb_placement_num_slots(plan->placement), at = (size_t)layer;
+    int32_t experts = eplb_placement_num_experts(plan->placement);
+    const int32_t *first = eplb_placement_replica_first(plan->placement) + at * ((size_t)experts + 1);
+    const int32_t *list = eplb_placement_replica_slots(plan->placement) + at * slots;
+    const double *share = plan->shares + at * slots;
+    double sum;
+    for (int32_t e = 0; e < experts; e++) {
+        if (!shares_add_up(share, list + first[e], first[e + 1] - first[e], &sum))
+            return error_set(
+                error, EPLB_ERROR_INVALID, (error_place){layer, e, -1, -1, -1},
+                "layer %d, expert %d: shares sum to %.12g, expected numbers of 0 to 1 that sum to 1", layer,
+                e, sum);
+    }
+    if (!(plan->lower_bound[at] <= plan->imbalance[at] * (1.0 + 1e-9)))
+        return error_set(error, EPLB_ERROR_INVALID, (error_place){layer, -1, -1, -1, -1},
+                         "layer %d: lower bound %.12g exceeds the imbalance reached, %.12g", layer,
+                         plan->lower_bound[at], plan->imbalance[at]);
     return EPLB_OK;
 }
 
@@ -303,15 +313,8 @@ eplb_status eplb_plan_is_valid(const eplb_plan *plan, eplb_error *error)
     if (plan == NULL)
         return error_text(error, EPLB_ERROR_INVALID, "the plan is NULL");
     eplb_status status = check_placement(plan, error);
-    size_t experts = (size_t)eplb_placement_num_experts(plan->placement);
-    for (size_t l = 0; status == EPLB_OK && l < num_layers_of(plan); l++) {
-        for (size_t e = 0; status == EPLB_OK && e < experts; e++)
-            status = check_expert(plan, l, e, error);
-        if (status == EPLB_OK && !(plan->lower_bound[l] <= plan->imbalance[l] * (1.0 + 1e-9)))
-            status = error_set(error, EPLB_ERROR_INVALID, (error_place){(int32_t)l, -1, -1, -1, -1},
-                               "layer %zu: lower bound %.12g exceeds the imbalance reached, %.12g", l,
-                               plan->lower_bound[l], plan->imbalance[l]);
-    }
+    for (int32_t l = 0; status == EPLB_OK && l < eplb_placement_num_layers(plan->placement); l++)
+        status = check_layer(plan, l, error);
     return status;
 }
 

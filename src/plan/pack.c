@@ -18,6 +18,27 @@ static void pack_in_order(int32_t n, int32_t *pack, int32_t *position)
     }
 }
 
+/* The first round: into empty packs, items with weight go one by one in order of the packs. Fills the leaves
+ * and returns how many items are placed: num_packs, or 0 where an item without weight would stay with the
+ * first pack.
+ */
+static int32_t pack_first_round(const float *weight, const int32_t *order, int32_t num_packs,
+                                tournament *lightest, int32_t *pack, int32_t *position, int32_t *held)
+{
+    bool loaded = weight[order[num_packs - 1]] > 0.0f;
+    for (int32_t g = 0; g < num_packs; g++) {
+        float sum = loaded ? weight[order[g]] : 0.0f;
+        tournament_set(lightest, g, key_lightest(sum, (uint32_t)g));
+        held[g] = loaded ? 1 : 0;
+        if (loaded) {
+            pack[order[g]] = g;
+            position[order[g]] = 0;
+        }
+    }
+    tournament_build(lightest);
+    return loaded ? num_packs : 0;
+}
+
 eplb_status pack_balanced(const float *weight, int32_t n, int32_t num_packs, arena *scratch, int32_t *pack,
                           int32_t *position, eplb_error *error)
 {
@@ -28,17 +49,15 @@ eplb_status pack_balanced(const float *weight, int32_t n, int32_t num_packs, are
     arena_mark mark = arena_position(scratch);
     int32_t room = n / num_packs;
     int32_t *order = arena_take(scratch, (size_t)n, sizeof *order);
-    int32_t *held = arena_take_zero(scratch, (size_t)num_packs, sizeof *held);
+    int32_t *held = arena_take(scratch, (size_t)num_packs, sizeof *held);
     tournament lightest = tournament_take(scratch, num_packs);
     if (order == NULL || held == NULL || lightest.node == NULL)
         return error_memory(error, (size_t)n * sizeof *order, "the packing of replicas");
     eplb_status status = order_descending(weight, n, scratch, order, error);
     if (status != EPLB_OK)
         return status;
-    for (int32_t g = 0; g < num_packs; g++)
-        tournament_set(&lightest, g, key_lightest(0.0f, (uint32_t)g));
-    tournament_build(&lightest);
-    for (int32_t i = 0; i < n; i++) {
+    int32_t placed = pack_first_round(weight, order, num_packs, &lightest, pack, position, held);
+    for (int32_t i = placed; i < n; i++) {
         uint64_t least = tournament_least(&lightest);
         uint32_t g = key_index(least);
         int32_t item = order[i];

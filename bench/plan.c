@@ -1,0 +1,154 @@
+/* `bench plan`: how long planning a whole model takes on one thread, against a plain heap-based restatement
+ * in the same process, and how it grows to 1,024 ranks. Runs of both are interleaved; medians are told. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heap_planner.h"
+#include "plan_benches.h"
+#include "plan_case.h"
+#include "synthetic.h"
+
+#define MOST_REPETITIONS 1000
+
+static const plan_shape model = {58, 256, 288, 32, 1, 1};
+static const plan_shape large = {94, 512, 2048, 1024, 1, 1};
+
+/* Lognormal 0.5, a million tokens a layer; NULL when memory is out. */
+static int64_t *draw_counts(const plan_shape *shape)
+{
+    size_t experts = (size_t)shape->experts;
+    int64_t *counts = malloc((size_t)shape->layers * experts * sizeof *counts);
+    double *weights = malloc(experts * sizeof *weights);
+    random_state random = random_seed(1);
+    for (int32_t l = 0; counts != NULL && weights != NULL && l < shape->layers; l++) {
+        synthetic_lognormal(&random, 0.5, shape->experts, weights);
+        synthetic_counts(weights, shape->experts, 1e6, 0, counts + (size_t)l * experts);
+    }
+    if (weights == NULL) {
+        free(counts);
+        counts = NULL;
+    }
+    free(weights);
+    return counts;
+}
+
+/* A case that is ready to run. */
+typedef struct timed_case {
+    const plan_shape *shape;
+    int64_t *counts;
+    eplb_load *load;
+    eplb_topology *topology;
+    int32_t *expert; /* the baseline's answer */
+} timed_case;
+
+static bool open_case(timed_case *timed, const plan_shape *shape)
+{
+    size_t slots = (size_t)shape->layers * (size_t)shape->slots;
+    *timed = (timed_case){shape, draw_counts(shape), NULL, NULL, malloc(slots * sizeof(int32_t))};
+    return timed->counts != NULL && timed->expert != NULL &&
+           plan_case_create(shape, timed->counts, &timed->load, &timed->topology);
+}
+
+static void close_case(timed_case *timed)
+{
+    eplb_topology_destroy(timed->topology);
+    eplb_load_destroy(timed->load);
+    free(timed->expert);
+    free(timed->counts);
+}
+
+/* Milliseconds of one plan with all its checks and measures, counted outside the library; negative: failed.
+ */
+static double time_plan(const timed_case *timed, const char *policy)
+{
+    double start = bench_seconds();
+    eplb_plan *plan = plan_case_run(timed->shape, timed->load, timed->topology, policy);
+    double seconds = bench_seconds() - start;
+    if (plan == NULL)
+        return -1.0;
+    eplb_plan_destroy(plan);
+    return 1e3 * seconds;
+}
+
+static double time_heap(const timed_case *timed)
+{
+    const plan_shape *s = timed->shape;
+    double start = bench_seconds();
+    if (heap_planner(timed->counts, s->layers, s->experts, s->slots, s->ranks, timed->expert) != 0)
+        return -1.0;
+    return 1e3 * (bench_seconds() - start);
+}
+
+/* Both planners follow one rule: their answers are the same slot for slot. */
+static bool answers_agree(const timed_case *timed)
+{
+    eplb_plan *plan = plan_case_run(timed->shape, timed->load, timed->topology, "deepseek");
+    if (plan == NULL || time_heap(timed) < 0.0)
+        return false;
+    size_t count = (size_t)timed->shape->layers * (size_t)timed->shape->slots;
+    const int32_t *ours = eplb_placement_physical_to_logical(eplb_plan_placement(plan));
+    bool same = memcmp(ours, timed->expert, count * sizeof *ours) == 0;
+    eplb_plan_destroy(plan);
+    if (!same)
+        fprintf(stderr, "bench: the baseline answers differently\n");
+    return same;
+}
+
+/* Every policy plans the model once per repetition, the baseline beside each. */
+static bool time_policies(bench_report *report, const timed_case *timed, int repetitions, double *deepseek_ms)
+{
+    double heap[MOST_REPETITIONS], ours[MOST_REPETITIONS];
+    for (int32_t i = 0; i < eplb_policy_count(); i++) {
+        const char *policy = eplb_policy_name(i);
+        char name[64];
+        for (int r = 0; r < repetitions; r++) {
+            heap[r] = time_heap(timed);
+            ours[r] = time_plan(timed, policy);
+            if (heap[r] < 0.0 || ours[r] < 0.0)
+                return false;
+        }
+        double heap_ms = bench_median(heap, repetitions), plan_ms = bench_median(ours, repetitions);
+        if (strcmp(policy, "deepseek") == 0)
+            *deepseek_ms = plan_ms;
+        (void)snprintf(name, sizeof name, "plan58x256.%s", policy);
+        bench_row(report, name);
+        bench_number(report, "plan_ms", plan_ms);
+        bench_number(report, "heap_ms", heap_ms);
+        bench_number(report, "times_as_fast", heap_ms / plan_ms);
+    }
+    return true;
+}
+
+static bool time_large(bench_report *report, const timed_case *timed, int repetitions, double deepseek_ms)
+{
+    double ours[MOST_REPETITIONS], heap[MOST_REPETITIONS];
+    for (int r = 0; r < repetitions; r++) {
+        heap[r] = time_heap(timed);
+        ours[r] = time_plan(timed, "deepseek");
+        if (heap[r] < 0.0 || ours[r] < 0.0)
+            return false;
+    }
+    double plan_ms = bench_median(ours, repetitions), heap_ms = bench_median(heap, repetitions);
+    bench_row(report, "plan94x512.deepseek");
+    bench_number(report, "plan_ms", plan_ms);
+    bench_number(report, "heap_ms", heap_ms);
+    bench_number(report, "times_as_fast", heap_ms / plan_ms);
+    bench_number(report, "times_of_58x256", plan_ms / deepseek_ms);
+    return true;
+}
+
+int bench_plan(bench_report *report, const bench_options *options)
+{
+    int repetitions = options->repetitions > 0 ? options->repetitions : options->quick ? 5 : 101;
+    if (repetitions > MOST_REPETITIONS)
+        repetitions = MOST_REPETITIONS;
+    timed_case small = {0}, big = {0};
+    double deepseek_ms = 0.0;
+    bool good = open_case(&small, &model) && open_case(&big, &large) && answers_agree(&small) &&
+                answers_agree(&big) && time_policies(report, &small, repetitions, &deepseek_ms) &&
+                time_large(report, &big, repetitions / 4 + 1, deepseek_ms);
+    close_case(&big);
+    close_case(&small);
+    return good ? 0 : 3;
+}
