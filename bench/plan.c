@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "benches.h"
 #include "heap_planner.h"
-#include "plan_benches.h"
 #include "plan_case.h"
 #include "synthetic.h"
 
