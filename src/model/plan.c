@@ -64,29 +64,24 @@ static void share_equally(eplb_plan *plan)
     }
 }
 
-static uint64_t hash_sizes(const eplb_plan *plan)
+uint64_t eplb_plan_hash_of(const eplb_topology *topology, int32_t num_layers, int32_t num_experts,
+                           eplb_split split, const int32_t *physical_to_logical, const double *shares)
 {
-    const eplb_topology *topology = eplb_placement_topology(plan->placement);
+    const int32_t *held = physical_to_logical;
+    size_t count = (size_t)num_layers * (size_t)eplb_topology_num_slots(topology);
     uint64_t hash = HASH_START;
-    hash = hash_add(hash, (uint64_t)eplb_placement_num_layers(plan->placement));
-    hash = hash_add(hash, (uint64_t)eplb_placement_num_experts(plan->placement));
-    hash = hash_add(hash, (uint64_t)eplb_placement_num_slots(plan->placement));
+    hash = hash_add(hash, (uint64_t)num_layers);
+    hash = hash_add(hash, (uint64_t)num_experts);
+    hash = hash_add(hash, (uint64_t)eplb_topology_num_slots(topology));
     hash = hash_add(hash, (uint64_t)eplb_topology_num_ranks(topology));
-    return hash_add(hash, (uint64_t)plan->split);
-}
-
-static uint64_t hash_plan(const eplb_plan *plan)
-{
-    uint64_t hash = hash_sizes(plan);
-    const int32_t *held = eplb_placement_physical_to_logical(plan->placement);
-    size_t count = num_shares_of(plan);
+    hash = hash_add(hash, (uint64_t)split);
     for (size_t i = 0; i + 1 < count; i += 2)
         hash = hash_add(hash, (uint64_t)(uint32_t)held[i] << 32 | (uint32_t)held[i + 1]);
     if (count % 2 != 0)
         hash = hash_add(hash, (uint32_t)held[count - 1]);
-    for (size_t i = 0; i < count && plan->split != EPLB_SPLIT_EQUAL; i++) {
+    for (size_t i = 0; i < count && split != EPLB_SPLIT_EQUAL && shares != NULL; i++) {
         uint64_t bits;
-        memcpy(&bits, &plan->shares[i], sizeof bits);
+        memcpy(&bits, &shares[i], sizeof bits);
         hash = hash_add(hash, bits);
     }
     return hash_finish(hash);
@@ -137,7 +132,8 @@ eplb_status plan_from_parts(eplb_plan **plan, const plan_parts *parts, const epl
         memcpy(created->shares, parts->shares, layers * slots * sizeof(double));
     else
         share_equally(created);
-    created->hash = hash_plan(created);
+    created->hash = eplb_plan_hash_of(parts->topology, parts->num_layers, parts->num_experts, parts->split,
+                                      parts->physical_to_logical, created->shares);
     *plan = created;
     return EPLB_OK;
 }

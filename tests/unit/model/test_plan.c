@@ -135,10 +135,14 @@ static void test_hash_is_pinned(void **state)
     fixture f;
     set_up(&f);
     eplb_plan *plan = make(&f);
+    assert_true(eplb_plan_hash_of(f.topology, 2, 3, EPLB_SPLIT_EQUAL, f.slots[0], NULL) ==
+                eplb_plan_hash(plan));
     assert_true(eplb_plan_hash(plan) == UINT64_C(0xbb0534c908e79b9c));
     eplb_plan_destroy(plan);
     weigh(&f);
     plan = make(&f);
+    assert_true(eplb_plan_hash_of(f.topology, 2, 3, EPLB_SPLIT_WEIGHTED, f.slots[0], f.shares[0]) ==
+                eplb_plan_hash(plan));
     assert_true(eplb_plan_hash(plan) == UINT64_C(0x862403c02b036919));
     eplb_plan_destroy(plan);
     eplb_topology_destroy(f.topology);
