@@ -222,6 +222,15 @@ static bool is_abbreviated(const option_row *row, char **argv)
     return strncmp(word, "--", 2) == 0 && strcspn(word + 2, "=") != strlen(row->name);
 }
 
+/* Where the operands that are not given begin in "OLD NEW". */
+static size_t skip_words(const command *self, int count)
+{
+    const char *word = self->operands;
+    for (; count > 0 && strchr(word, ' ') != NULL; count--)
+        word = strchr(word, ' ') + 1;
+    return (size_t)(word - self->operands);
+}
+
 int options_parse(const command *self, int argc, char **argv, void *values, char ***operands, int *count)
 {
     struct option names[MAX_OPTIONS + 2];
@@ -248,7 +257,8 @@ int options_parse(const command *self, int argc, char **argv, void *values, char
     *operands = argv + optind;
     *count = argc - optind;
     if (*count < self->least_operands)
-        return complain(self, "%s is missing; see eplb %s --help", self->operands, self->name);
+        return complain(self, "%s %s missing; see eplb %s --help", self->operands + skip_words(self, *count),
+                        self->least_operands - *count == 1 ? "is" : "are", self->name);
     if (*count > self->most_operands)
         return complain(self, "'%s' is one argument too many; see eplb %s --help",
                         argv[optind + self->most_operands], self->name);

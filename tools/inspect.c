@@ -108,20 +108,21 @@ static int read_load(inspect_run *run)
 static int read_placement(inspect_run *run)
 {
     const inspect_values *values = &run->values;
-    io_document_options options = {(int32_t)values->cluster.ranks, (int32_t)values->cluster.nodes,
-                                   eplb_load_num_experts(run->file.load)};
+    io_document_options options = {(int32_t)values->cluster.ranks, (int32_t)values->cluster.nodes, 0};
     io_error error;
     if (strcmp(values->placement, "-") == 0 && strcmp(run->load_path, "-") == 0)
         return complain(run->self, "LOAD and --placement are both standard input");
-    if (io_document_read(values->placement, &options, &run->document, &error) != EPLB_OK ||
-        io_document_placement(&run->document, values->placement, &run->placement, &error) != EPLB_OK)
+    if (io_document_read(values->placement, &options, &run->document, &error) != EPLB_OK)
         return fail_io(run->self, &error);
+    cluster_adopt_experts(&run->document, eplb_load_num_experts(run->file.load));
     if (run->document.num_layers != eplb_load_num_layers(run->file.load) ||
         run->document.num_experts != eplb_load_num_experts(run->file.load))
         return complain(run->self, "%s is for %d layers of %d experts, but %s has %d layers of %d experts",
                         values->placement, (int)run->document.num_layers, (int)run->document.num_experts,
                         run->load_path, (int)eplb_load_num_layers(run->file.load),
                         (int)eplb_load_num_experts(run->file.load));
+    if (io_document_placement(&run->document, values->placement, &run->placement, &error) != EPLB_OK)
+        return fail_io(run->self, &error);
     return PARSED;
 }
 
@@ -323,8 +324,11 @@ static void print_tables(const inspect_run *run)
 {
     int32_t layers = eplb_load_num_layers(run->file.load), experts = eplb_load_num_experts(run->file.load);
     summary s = summarize(run->imbalance, layers);
-    (void)printf("%d layers, %d experts, %lld window%s", (int)layers, (int)experts,
-                 (long long)run->file.num_windows, run->file.num_windows == 1 ? "" : "s");
+    print_count(stdout, layers, "layer");
+    (void)fputs(", ", stdout);
+    print_count(stdout, experts, "expert");
+    (void)fputs(", ", stdout);
+    print_count(stdout, run->file.num_windows, "window");
     if (run->window >= 0)
         (void)printf(", window %d", (int)run->window);
     if (run->placement == NULL)

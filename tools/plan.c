@@ -95,6 +95,7 @@ typedef struct plan_run {
     const command *self;
     plan_values values;
     const char *load_path;
+    eplb_plan_params params;
     io_load load, sources;
     io_document current_file, document;
     eplb_topology *topology;
@@ -130,29 +131,43 @@ static int parse_max_moves(const command *self, const char *text, eplb_plan_para
     return PARSED;
 }
 
-/* "tokens", or a mixture "tokens=1,tiles=2,activated=300". */
-static int parse_cost(const command *self, const char *text, eplb_cost *cost)
+/* One term of a cost, "tokens" or "tokens=3", up to a comma; steps over it. */
+static bool parse_cost_term(const char **text, eplb_cost *cost)
 {
     static const char *const names[] = {"tokens", "tiles", "activated"};
     int32_t *const fields[] = {&cost->tokens, &cost->tiles, &cost->activated};
+    size_t length = strcspn(*text, "=,"), i = 0;
+    while (i < 3 && (strlen(names[i]) != length || strncmp(*text, names[i], length) != 0))
+        i++;
+    *text += length;
+    long weight = 1;
+    if (**text == '=') {
+        char *end;
+        weight = strtol(*text + 1, &end, 10);
+        if (end == *text + 1)
+            return false;
+        *text = end;
+    }
+    if (i == 3 || weight < 0 || weight > 1000000000)
+        return false;
+    *fields[i] = (int32_t)weight;
+    return true;
+}
+
+/* "tokens", or a mixture "tokens=1,tiles=2,activated=300". */
+static int parse_cost(const command *self, const char *text, eplb_cost *cost)
+{
     const char *rest = text;
     cost->tokens = 0;
-    while (*rest != '\0') {
-        size_t length = strcspn(rest, "=,"), i = 0;
-        while (i < 3 && (strlen(names[i]) != length || strncmp(rest, names[i], length) != 0))
-            i++;
-        rest += length;
-        char *end = (char *)(uintptr_t)rest;
-        long weight = *rest == '=' ? strtol(rest + 1, &end, 10) : 1;
-        if (i == 3 || weight < 0 || weight > 1000000000 || end == rest + 1 || (*end != '\0' && *end != ','))
-            return complain(self,
-                            "--cost is '%s'; expected tokens, tiles, activated, or weights such as "
-                            "tokens=1,tiles=2,activated=300",
-                            text);
-        *fields[i] = (int32_t)weight;
-        rest = *end == ',' ? end + 1 : end;
-    }
-    if (cost->tokens + cost->tiles + cost->activated == 0)
+    bool good;
+    while ((good = parse_cost_term(&rest, cost)) && *rest == ',')
+        rest++;
+    if (!good || *rest != '\0')
+        return complain(self,
+                        "--cost is '%s'; expected tokens, tiles, activated, or weights such as "
+                        "tokens=1,tiles=2,activated=300",
+                        text);
+    if (cost->tokens == 0 && cost->tiles == 0 && cost->activated == 0)
         return complain(self, "--cost is '%s'; expected at least one weight above 0", text);
     return PARSED;
 }
@@ -203,15 +218,12 @@ static int read_load(plan_run *run)
 
 static int read_current(plan_run *run)
 {
-    io_document_options options = {.num_ranks = 0};
     io_error error;
     if (run->values.current == NULL)
         return PARSED;
     if (strcmp(run->values.current, "-") == 0 && strcmp(run->load_path, "-") == 0)
         return complain(run->self, "LOAD and --current are both standard input");
-    if (run->values.cluster.rank_slots == NULL)
-        options.num_ranks = 0;
-    if (io_document_read(run->values.current, &options, &run->current_file, &error) != EPLB_OK)
+    if (io_document_read(run->values.current, NULL, &run->current_file, &error) != EPLB_OK)
         return fail_io(run->self, &error);
     if (run->current_file.num_ranks == 0)
         run->current_file.num_ranks = (int32_t)run->values.cluster.ranks;
@@ -240,9 +252,11 @@ static int read_inputs(plan_run *run)
         status = read_load(run);
     if (status == PARSED)
         status = read_sources(run);
-    if (status == PARSED && given)
+    if (status == PARSED && given) {
+        cluster_adopt_experts(&run->current_file, eplb_load_num_experts(run->load.load));
         status =
             cluster_embed(run->self, &run->current_file, run->values.current, run->topology, &run->current);
+    }
     return status;
 }
 
@@ -256,29 +270,13 @@ static bool show_progress(void *context, int64_t done, int64_t total)
 
 static int make_plan(plan_run *run)
 {
-    const plan_values *values = &run->values;
-    eplb_plan_params params;
-    eplb_error error;
-    eplb_plan_params_init(&params, sizeof params);
-    params.policy = values->policy;
-    params.split = (eplb_split)values->split;
-    params.num_groups = (int32_t)values->groups;
-    params.current = run->current;
-    params.target_imbalance = values->target;
-    params.max_spill = (int32_t)values->spill;
-    params.sources = run->sources.load;
-    params.num_threads = (int32_t)values->threads;
-    params.work_limit = values->work_limit;
-    params.time_limit_seconds = values->time_budget;
-    params.cost.tile_tokens = (int32_t)values->tile;
-    int status = values->max_moves != NULL ? parse_max_moves(run->self, values->max_moves, &params) : PARSED;
-    if (status == PARSED && values->cost != NULL)
-        status = parse_cost(run->self, values->cost, &params.cost);
-    if (status != PARSED)
-        return status;
     bool progress = isatty(STDERR_FILENO) != 0;
-    params.progress = progress ? show_progress : NULL;
-    eplb_status made = eplb_plan_create(&run->plan, run->load.load, run->topology, &params, NULL, &error);
+    eplb_error error;
+    run->params.current = run->current;
+    run->params.sources = run->sources.load;
+    run->params.progress = progress ? show_progress : NULL;
+    eplb_status made =
+        eplb_plan_create(&run->plan, run->load.load, run->topology, &run->params, NULL, &error);
     if (progress)
         (void)fputs("\r\033[K", stderr);
     return made == EPLB_OK ? PARSED : fail_library(run->self, &error);
@@ -378,6 +376,27 @@ static int write_answers(plan_run *run)
     return status;
 }
 
+/* The options that are numbers of the planner, before any file is read. */
+static int read_params(plan_run *run)
+{
+    const plan_values *values = &run->values;
+    eplb_plan_params *params = &run->params;
+    eplb_plan_params_init(params, sizeof *params);
+    params->policy = values->policy;
+    params->split = (eplb_split)values->split;
+    params->num_groups = (int32_t)values->groups;
+    params->target_imbalance = values->target;
+    params->max_spill = (int32_t)values->spill;
+    params->num_threads = (int32_t)values->threads;
+    params->work_limit = values->work_limit;
+    params->time_limit_seconds = values->time_budget;
+    params->cost.tile_tokens = (int32_t)values->tile;
+    int status = values->max_moves != NULL ? parse_max_moves(run->self, values->max_moves, params) : PARSED;
+    if (status == PARSED && values->cost != NULL)
+        status = parse_cost(run->self, values->cost, &params->cost);
+    return status;
+}
+
 static int check_usage(const plan_run *run)
 {
     const plan_values *values = &run->values;
@@ -400,6 +419,8 @@ static int plan_command(const command *self, int argc, char **argv)
         return status;
     run.load_path = operands[0];
     status = check_usage(&run);
+    if (status == PARSED)
+        status = read_params(&run);
     if (status == PARSED)
         status = read_inputs(&run);
     if (status == PARSED)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <eplb/metrics.h>
+#include <eplb/plan.h>
 
 #include "cluster.h"
 #include "commands.h"
@@ -152,11 +153,11 @@ static int read_files(verify_run *run)
         return complain(run->self, "PLACEMENT and --load are both standard input");
     if (values->load != NULL && io_load_read(values->load, &load_options, &run->load, &error) != EPLB_OK)
         return fail_io(run->self, &error);
-    if (values->experts == 0 && values->load != NULL)
-        values->experts = eplb_load_num_experts(run->load.load);
     io_document_options options = {(int32_t)values->ranks, (int32_t)values->nodes, (int32_t)values->experts};
     if (io_document_read(run->path, &options, &run->file, &error) != EPLB_OK)
         return fail_io(run->self, &error);
+    if (values->load != NULL)
+        cluster_adopt_experts(&run->file, eplb_load_num_experts(run->load.load));
     if (run->file.num_ranks == 0)
         return complain(run->self, "%s does not say how many ranks there are; pass --ranks G", run->path);
     cluster_options cluster = {.ranks = run->file.num_ranks, .dead = values->dead};
@@ -165,6 +166,20 @@ static int read_files(verify_run *run)
     if (io_document_topology(&run->file, run->path, &run->topology, &error) != EPLB_OK)
         return fail_io(run->self, &error);
     return PARSED;
+}
+
+/* The hash in the file is that of its content. Without the shares of a split that has them it cannot be told.
+ */
+static void check_hash(verify_run *run)
+{
+    const io_document *file = &run->file;
+    if (!file->has_hash || (file->split != EPLB_SPLIT_EQUAL && file->shares == NULL))
+        return;
+    uint64_t hash = eplb_plan_hash_of(run->topology, file->num_layers, file->num_experts, file->split,
+                                      file->physical_to_logical, file->shares);
+    if (hash != file->hash)
+        add_finding(run, -1, "hash", "the file says %016" PRIx64 ", its content has %016" PRIx64, file->hash,
+                    hash);
 }
 
 static int check(verify_run *run)
@@ -185,6 +200,7 @@ static int check(verify_run *run)
     free(sum);
     if (run->load.load != NULL)
         check_load_sizes(run);
+    check_hash(run);
     return run->no_memory ? fail_memory(run->self) : PARSED;
 }
 
@@ -258,11 +274,18 @@ static int print_imbalance(const verify_run *run)
 static int print_tables(const verify_run *run)
 {
     const io_document *file = &run->file;
-    (void)printf("%s: %s, %d layers, %d experts, %d slots on %d ranks: ", run->path,
-                 io_format_name((int)file->format), (int)file->num_layers, (int)file->num_experts,
-                 (int)file->num_slots, (int)file->num_ranks);
+    (void)printf("%s: %s, ", run->path, io_format_name((int)file->format));
+    print_count(stdout, file->num_layers, "layer");
+    (void)fputs(", ", stdout);
+    print_count(stdout, file->num_experts, "expert");
+    (void)fputs(", ", stdout);
+    print_count(stdout, file->num_slots, "slot");
+    (void)fputs(" on ", stdout);
+    print_count(stdout, file->num_ranks, "rank");
+    (void)fputs(": ", stdout);
     if (run->count > 0) {
-        (void)printf("%zu problem%s\n", run->count, run->count == 1 ? "" : "s");
+        print_count(stdout, (int64_t)run->count, "problem");
+        (void)fputc('\n', stdout);
         print_findings(run);
         return PARSED;
     }
@@ -283,7 +306,7 @@ static int verify_command(const command *self, int argc, char **argv)
     if (status == PARSED)
         status = check(&run);
     if (status == PARSED && run.empty_slots > 0)
-        warn(self, "%zu slots of live ranks are empty: legal, but wasted", run.empty_slots);
+        warn(self, "empty slots on live ranks: %zu, legal but wasted", run.empty_slots);
     if (status == PARSED)
         status = run.values.json ? print_json(&run) : print_tables(&run);
     if (status == PARSED)

@@ -14,10 +14,18 @@ static void print_head(FILE *out, const eplb_load *load, const eplb_plan *plan)
     static const char *const splits[] = {"equal", "weighted", "batch"};
     const eplb_placement *placement = eplb_plan_placement(plan);
     const eplb_topology *topology = eplb_placement_topology(placement);
-    (void)fprintf(out, "%d layers, %d experts, %d slots on %d ranks, %d node%s",
-                  (int)eplb_load_num_layers(load), (int)eplb_load_num_experts(load),
-                  (int)eplb_placement_num_slots(placement), (int)eplb_topology_num_ranks(topology),
-                  (int)eplb_topology_num_nodes(topology), eplb_topology_num_nodes(topology) == 1 ? "" : "s");
+    const struct {
+        int32_t count;
+        const char *noun, *after;
+    } sizes[] = {{eplb_load_num_layers(load), "layer", ", "},
+                 {eplb_load_num_experts(load), "expert", ", "},
+                 {eplb_placement_num_slots(placement), "slot", " on "},
+                 {eplb_topology_num_ranks(topology), "rank", ", "},
+                 {eplb_topology_num_nodes(topology), "node", ""}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        print_count(out, sizes[i].count, sizes[i].noun);
+        (void)fputs(sizes[i].after, out);
+    }
     int32_t dead = eplb_topology_num_ranks(topology) - eplb_topology_num_live_ranks(topology);
     if (dead > 0)
         (void)fprintf(out, ", %d dead", (int)dead);

@@ -1,6 +1,7 @@
 /* Tables for people. Width is counted in bytes: cells are ASCII. */
 #include "report/table.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,11 @@ struct table {
     char **cells;
     bool lost;
 };
+
+void print_count(FILE *out, int64_t count, const char *noun)
+{
+    (void)fprintf(out, "%" PRId64 " %s%s", count, noun, count == 1 ? "" : "s");
+}
 
 table *table_create(const char *const *heads)
 {

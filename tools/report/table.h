@@ -3,7 +3,11 @@
 #define TOOLS_REPORT_TABLE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+
+/* "1 layer", "2 layers". */
+void print_count(FILE *out, int64_t count, const char *noun);
 
 typedef struct table table;
 
