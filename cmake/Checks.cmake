@@ -7,6 +7,11 @@ foreach(check includes words format complexity headers docs symbols)
   set_tests_properties(check.${check} check.${check}.self_test PROPERTIES LABELS check TIMEOUT 120)
 endforeach()
 
+# The reference of the command line is what the command prints.
+add_test(NAME check.command_line COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-command-line)
+add_test(NAME check.command_line.self_test COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-command-line --self-test)
+set_tests_properties(check.command_line check.command_line.self_test PROPERTIES LABELS check TIMEOUT 120)
+
 add_test(NAME determinism COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-determinism)
 add_test(NAME determinism.self_test COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-determinism --self-test)
 set_tests_properties(determinism determinism.self_test PROPERTIES LABELS determinism TIMEOUT 900)
