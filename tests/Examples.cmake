@@ -1,0 +1,10 @@
+# The examples are built against the shipped library and run; what they print is part of the documentation.
+file(GLOB examples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
+foreach(file IN LISTS examples)
+  get_filename_component(base ${file} NAME_WE)
+  add_executable(example.${base} ${file})
+  target_link_libraries(example.${base} PRIVATE eplb_static)
+  add_test(NAME example.${base} COMMAND example.${base})
+  set_tests_properties(example.${base} PROPERTIES LABELS example TIMEOUT 60
+    PASS_REGULAR_EXPRESSION "rank 3 slot 11: expert [0-7]\nimbalance 1\\.0[0-9]+")
+endforeach()
