@@ -102,10 +102,11 @@ EPLB_API eplb_move_count eplb_plan_moves(const eplb_plan *plan);
 EPLB_API int64_t eplb_plan_spilled(const eplb_plan *plan);
 /* Seconds the planner took (monotonic clock); not part of the hash. */
 EPLB_API double eplb_plan_seconds(const eplb_plan *plan);
-/* 64-bit hash of sizes, split, slots and shares: equal plans have equal hashes on every host. */
+/* 64-bit hash of sizes, split, slots and, where the split is weighted, shares: equal plans have equal hashes
+ * on every host. */
 EPLB_API uint64_t eplb_plan_hash(const eplb_plan *plan);
 /* The same hash of raw parts, for plans that come from a file: physical_to_logical [L, S]; shares [L, S],
- * which count only where the split is not equal (NULL there). Nothing is checked. O(L S). */
+ * or NULL where the split is not weighted. Nothing is checked. O(L S). */
 EPLB_API uint64_t eplb_plan_hash_of(const eplb_topology *topology, int32_t num_layers, int32_t num_experts,
                                     eplb_split split, const int32_t *physical_to_logical,
                                     const double *shares);

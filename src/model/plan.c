@@ -1,8 +1,8 @@
 /* Plan: a placement with the shares of its replicas, its certificate and its cost, as one immutable value.
  *
  * Built by the planner from its parts (plan_parts.h). The hash is taken at once: slots are hashed two to a
- * word; shares of an equal split follow from the slots and stay out. All numbers of a plan live in one block.
- * O(L (S + E)). */
+ * word, and shares where the split is weighted; elsewhere they follow from the slots or from each batch. All
+ * numbers of a plan live in one block. O(L (S + E)). */
 #include <eplb/plan.h>
 
 #include <stdio.h>
@@ -79,7 +79,7 @@ uint64_t eplb_plan_hash_of(const eplb_topology *topology, int32_t num_layers, in
         hash = hash_add(hash, (uint64_t)(uint32_t)held[i] << 32 | (uint32_t)held[i + 1]);
     if (count % 2 != 0)
         hash = hash_add(hash, (uint32_t)held[count - 1]);
-    for (size_t i = 0; i < count && split != EPLB_SPLIT_EQUAL && shares != NULL; i++) {
+    for (size_t i = 0; i < count && split == EPLB_SPLIT_WEIGHTED && shares != NULL; i++) {
         uint64_t bits;
         memcpy(&bits, &shares[i], sizeof bits);
         hash = hash_add(hash, bits);

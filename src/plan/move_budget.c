@@ -3,7 +3,7 @@
  * Each layer's frontier (imbalance against moves) is reduced to its lower convex hull; hull steps of all
  * layers are granted in order of gain per move, ties to the lowest layer, so that the sum of imbalances is
  * least among divisions at hull points. Moves that serve a lost expert come first. Policies without a
- * frontier get even parts, the remainder to the first layers. O(L (points + log L)) beside the frontiers. */
+ * frontier get even parts, the remainder to the first layers. O(L) per granted step beside the frontiers. */
 #include "plan/move_budget.h"
 
 #include "base/error.h"
@@ -50,24 +50,21 @@ static double next_gain(const budget *b, int32_t layer)
     return point[1].moves - point[0].moves <= b->left ? slope(&point[0], &point[1]) : -1.0;
 }
 
-/* A heap of layers by next gain, best first, ties to the lowest layer. Gains of a layer only fall. */
-static bool goes_first(const budget *b, int32_t x, int32_t y)
-{
-    double gain_x = next_gain(b, x), gain_y = next_gain(b, y);
-    return gain_x > gain_y || (gain_x == gain_y && x < y);
-}
-
 /* Grants steps while one fits. A step that no longer fits is passed over; shorter ones of other layers go on.
  */
 static void grant_steps(budget *b)
 {
     for (;;) {
-        int32_t best = 0;
-        for (int32_t l = 1; l < b->num_layers; l++) {
-            if (goes_first(b, l, best))
+        int32_t best = -1;
+        double most = 0.0;
+        for (int32_t l = 0; l < b->num_layers; l++) {
+            double gain = next_gain(b, l);
+            if (gain > most) {
+                most = gain;
                 best = l;
+            }
         }
-        if (!(next_gain(b, best) > 0.0))
+        if (best < 0)
             return;
         const frontier_point *point = b->point + (size_t)best * MOST_POINTS + b->at[best]++;
         b->left -= point[1].moves - point[0].moves;

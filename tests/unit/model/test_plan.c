@@ -117,6 +117,8 @@ static void test_differences(void **state)
     other = make(&f);
     assert_false(eplb_plan_equal(plan, other));
     assert_true(eplb_plan_hash(plan) != eplb_plan_hash(other));
+    assert_true(eplb_plan_hash_of(f.topology, 2, 3, EPLB_SPLIT_BATCH, f.slots[0], NULL) ==
+                eplb_plan_hash(other)); /* each batch has its own shares */
     eplb_plan_destroy(other);
     f.parts.split = EPLB_SPLIT_WEIGHTED;
     f.parts.reason = "another";
