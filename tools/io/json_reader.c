@@ -114,11 +114,11 @@ static eplb_status read_word(json_reader *reader, json_token *token, io_error *e
         reader->text[used++] = (char)c;
     }
     reader->text[used] = '\0';
-    *token = JSON_LITERAL;
+    *token = TOKEN_LITERAL;
     if (strcmp(reader->text, "true") == 0 || strcmp(reader->text, "false") == 0 ||
         strcmp(reader->text, "null") == 0)
         return EPLB_OK;
-    *token = JSON_NUMBER;
+    *token = TOKEN_NUMBER;
     switch (io_number_parse(reader->text, used, false, &reader->number)) {
     case IO_NUMBER_OK:
         return EPLB_OK;
@@ -162,7 +162,7 @@ static eplb_status read_key(json_reader *reader, json_token *token, io_error *er
         return json_fail(reader, error, "':' was expected after a key");
     reader->input->at++;
     reader->state = JSON_WANT_VALUE;
-    *token = JSON_KEY;
+    *token = TOKEN_KEY;
     return EPLB_OK;
 }
 
@@ -173,11 +173,11 @@ static eplb_status read_value(json_reader *reader, int c, json_token *token, io_
     case '{':
     case '[':
         reader->input->at++;
-        *token = c == '{' ? JSON_BEGIN_OBJECT : JSON_BEGIN_ARRAY;
+        *token = c == '{' ? TOKEN_BEGIN_OBJECT : TOKEN_BEGIN_ARRAY;
         return open_level(reader, c == '{', error);
     case '"':
         reader->input->at++;
-        *token = JSON_STRING;
+        *token = TOKEN_STRING;
         status = read_string(reader, error);
         break;
     default:
@@ -191,7 +191,7 @@ static eplb_status read_value(json_reader *reader, int c, json_token *token, io_
 /* At the end of the document: nothing but white space. */
 static eplb_status read_end(const json_reader *reader, int c, json_token *token, io_error *error)
 {
-    *token = JSON_END;
+    *token = TOKEN_END;
     if (c >= 0)
         return json_fail(reader, error, "something follows the document");
     return io_input_status(reader->input, error);
@@ -209,7 +209,7 @@ eplb_status json_next(json_reader *reader, json_token *token, io_error *error)
         if (c == (object ? '}' : ']')) {
             reader->input->at++;
             reader->depth--;
-            *token = object ? JSON_END_OBJECT : JSON_END_ARRAY;
+            *token = object ? TOKEN_END_OBJECT : TOKEN_END_ARRAY;
             after_value(reader);
             return EPLB_OK;
         }
@@ -230,7 +230,7 @@ eplb_status json_next(json_reader *reader, json_token *token, io_error *error)
 
 eplb_status json_skip(json_reader *reader, json_token first, io_error *error)
 {
-    if (first != JSON_BEGIN_OBJECT && first != JSON_BEGIN_ARRAY)
+    if (first != TOKEN_BEGIN_OBJECT && first != TOKEN_BEGIN_ARRAY)
         return EPLB_OK;
     int outside = reader->depth - 1;
     while (reader->depth > outside) {

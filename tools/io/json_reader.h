@@ -12,15 +12,15 @@
 #define JSON_MAX_DEPTH 64
 
 typedef enum json_token {
-    JSON_BEGIN_OBJECT,
-    JSON_END_OBJECT,
-    JSON_BEGIN_ARRAY,
-    JSON_END_ARRAY,
-    JSON_KEY,
-    JSON_STRING,
-    JSON_NUMBER,
-    JSON_LITERAL, /* true, false, null */
-    JSON_END
+    TOKEN_BEGIN_OBJECT,
+    TOKEN_END_OBJECT,
+    TOKEN_BEGIN_ARRAY,
+    TOKEN_END_ARRAY,
+    TOKEN_KEY,
+    TOKEN_STRING,
+    TOKEN_NUMBER,
+    TOKEN_LITERAL, /* true, false, null */
+    TOKEN_END
 } json_token;
 
 typedef struct json_reader {

@@ -47,16 +47,16 @@ static eplb_status read_list(load_parser *parser, io_error *error)
         if (status != EPLB_OK)
             return status;
         int level = parser->reader.depth - base;
-        if (token == JSON_NUMBER) {
+        if (token == TOKEN_NUMBER) {
             status = check_depth(parser, level, &dimensions, error);
             if (status == EPLB_OK)
                 status = windows_value(parser->windows, &parser->reader.number, error);
-        } else if (token == JSON_END_ARRAY) {
+        } else if (token == TOKEN_END_ARRAY) {
             if (level + 1 > dimensions)
                 return json_fail(&parser->reader, error,
                                  "an empty list; every layer has at least one expert");
             status = close_level(parser, dimensions, level, error);
-        } else if (token != JSON_BEGIN_ARRAY) {
+        } else if (token != TOKEN_BEGIN_ARRAY) {
             return json_fail(&parser->reader, error, "only numbers and lists of numbers may stand in a load");
         }
         if (status != EPLB_OK)
@@ -71,7 +71,7 @@ static eplb_status want_list(load_parser *parser, const char *what, io_error *er
     eplb_status status = json_next(&parser->reader, &token, error);
     if (status != EPLB_OK)
         return status;
-    if (token != JSON_BEGIN_ARRAY)
+    if (token != TOKEN_BEGIN_ARRAY)
         return json_fail(&parser->reader, error, "%s must be a list", what);
     return EPLB_OK;
 }
@@ -85,7 +85,7 @@ static eplb_status read_record(load_parser *parser, io_error *error)
         eplb_status status = json_next(&parser->reader, &token, error);
         if (status != EPLB_OK)
             return status;
-        if (token == JSON_END_OBJECT)
+        if (token == TOKEN_END_OBJECT)
             break;
         if (strcmp(parser->reader.text, "logical_expert_load") == 0) {
             if (found)
@@ -112,9 +112,9 @@ static eplb_status read_history(load_parser *parser, io_error *error)
     while (status == EPLB_OK) {
         json_token token;
         status = json_next(&parser->reader, &token, error);
-        if (status != EPLB_OK || token == JSON_END_ARRAY)
+        if (status != EPLB_OK || token == TOKEN_END_ARRAY)
             break;
-        if (token != JSON_BEGIN_OBJECT)
+        if (token != TOKEN_BEGIN_OBJECT)
             return json_fail(&parser->reader, error, "load_history must be a list of objects");
         status = read_record(parser, error);
     }
@@ -152,7 +152,7 @@ static eplb_status read_object(load_parser *parser, io_error *error)
         eplb_status status = json_next(&parser->reader, &token, error);
         if (status != EPLB_OK)
             return status;
-        if (token == JSON_END_OBJECT)
+        if (token == TOKEN_END_OBJECT)
             break;
         status = read_member(parser, &found, error);
         if (status != EPLB_OK)
@@ -173,7 +173,7 @@ eplb_status load_read_json(io_input *input, io_windows *windows, io_error *error
     json_token token;
     eplb_status status = json_next(&parser.reader, &token, error);
     if (status == EPLB_OK)
-        status = token == JSON_BEGIN_OBJECT ? read_object(&parser, error) : read_list(&parser, error);
+        status = token == TOKEN_BEGIN_OBJECT ? read_object(&parser, error) : read_list(&parser, error);
     if (status == EPLB_OK)
         status = json_next(&parser.reader, &token, error); /* nothing may follow */
     return status;

@@ -1,0 +1,10 @@
+/* Fuzzes the reader of TensorRT-LLM's YAML. */
+#include "document_target.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    check_document(data, size);
+    return 0;
+}
