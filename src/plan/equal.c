@@ -1,7 +1,7 @@
 /* Equal split: counts and places chosen together, from nothing or by repair.
  *
- * From nothing: greedy start, then search until a rank maximum within TOLERANCE of the proved bound or the work
- * limit; never worse than DeepSeek's plan. With a current placement: repair first, in order of gain per
+ * From nothing: greedy start, then search until a rank maximum within TOLERANCE of the proved bound or the
+ * work limit; never worse than DeepSeek's plan. With a current placement: repair first, in order of gain per
  * received expert; what that cannot reach is tried by search and by a replan from nothing with ranks
  * relabelled, each within the allowed moves; never worse than keeping. Costs: docs/planning/equal.md. */
 
@@ -18,8 +18,8 @@
 #include "plan/relabel.h"
 #include "plan/repair.h"
 
-#define TOLERANCE     2e-4
-#define DEFAULT_WORK  INT64_C(200000)
+#define TOLERANCE    2e-4
+#define DEFAULT_WORK INT64_C(200000)
 
 typedef struct equal_plan {
     const layer_problem *problem;
@@ -65,6 +65,18 @@ static eplb_status area_floor(equal_plan *plan, arena *scratch, eplb_error *erro
     return EPLB_OK;
 }
 
+/* True if no replica is outside its expert's area. */
+static bool inside_areas(const equal_plan *plan, const int32_t *expert)
+{
+    const layer_problem *problem = plan->problem;
+    for (int32_t p = 0; p < problem->num_slots; p++) {
+        if (expert[p] >= 0 &&
+            plan->areas.expert_area[expert[p]] != plan->areas.rank_area[problem->slot_rank[p]])
+            return false;
+    }
+    return true;
+}
+
 /* Binds groups to nodes, as they are now if there is a current placement, unless they do not fit. */
 static eplb_status bind_groups(equal_plan *plan, bool as_now, arena *scratch, eplb_error *error)
 {
@@ -86,6 +98,8 @@ static eplb_status bind_groups(equal_plan *plan, bool as_now, arena *scratch, ep
     for (int32_t e = 0; e < problem->num_experts; e++)
         expert_area[e] = group_node[e / (problem->num_experts / problem->num_groups)];
     plan->areas = (equal_areas){rank_area, expert_area};
+    if (as_now && !inside_areas(plan, problem->current))
+        return EPLB_OK; /* what lives elsewhere may stay there */
     return area_floor(plan, scratch, error);
 }
 
@@ -136,8 +150,9 @@ static void keep_better(equal_plan *plan, double hottest, int64_t moves, const c
 {
     double margin = rounding(plan);
     bool good = hottest <= plan->goal && plan->hottest <= plan->goal;
-    if (good ? moves >= plan->moves
-             : hottest > plan->hottest + margin || (hottest >= plan->hottest - margin && moves >= plan->moves))
+    if (good
+            ? moves >= plan->moves
+            : hottest > plan->hottest + margin || (hottest >= plan->hottest - margin && moves >= plan->moves))
         return;
     plan->hottest = hottest;
     plan->moves = moves;
@@ -263,8 +278,8 @@ static eplb_status replan(equal_plan *plan, const repair *state, arena *scratch,
     if (status != EPLB_OK)
         return status;
     memcpy(expert, plan->seats.expert, (size_t)plan->problem->num_slots * sizeof *expert);
-    status = relabel_ranks(plan->problem, plan->areas.rank_area, state->home, plan->seats.words, expert, scratch,
-                           error);
+    status = relabel_ranks(plan->problem, plan->areas.rank_area, state->home, plan->seats.words, expert,
+                           scratch, error);
     if (status != EPLB_OK)
         return status;
     layout_set(&plan->seats, expert);
@@ -299,6 +314,8 @@ eplb_status plan_layer_equal(const layer_problem *problem, arena *scratch, layer
                              eplb_error *error)
 {
     equal_plan plan;
+    if (problem->split != EPLB_SPLIT_EQUAL)
+        return error_text(error, EPLB_ERROR_UNSUPPORTED, "policy equal: it plans for the equal split only");
     eplb_status status = equal_plan_init(&plan, problem, scratch, error);
     if (status == EPLB_OK)
         status = problem->current != NULL ? plan_repair(&plan, scratch, error)
@@ -307,6 +324,8 @@ eplb_status plan_layer_equal(const layer_problem *problem, arena *scratch, layer
         return status;
     memcpy(answer->expert, plan.best, (size_t)problem->num_slots * sizeof *plan.best);
     answer->bound = plan.bounds.imbalance;
+    if (plan.areas.rank_area != NULL && inside_areas(&plan, plan.best) && plan.bounds.groups > answer->bound)
+        answer->bound = plan.bounds.groups;
     answer->reason = plan.groups_fit ? plan.reason : "groups do not fit on the nodes: planned across nodes";
     return EPLB_OK;
 }
@@ -325,8 +344,8 @@ static void visit_frontier(void *context, const repair *state, double hottest)
 }
 
 /* A replan's point, if it is within reach. */
-static eplb_status record_replan(equal_plan *plan, const repair *state, frontier_record *record, arena *scratch,
-                                 eplb_error *error)
+static eplb_status record_replan(equal_plan *plan, const repair *state, frontier_record *record,
+                                 arena *scratch, eplb_error *error)
 {
     plan->hottest = INFINITY;
     plan->goal = 0;

@@ -32,14 +32,14 @@ static double fastest_node(const layer_problem *problem, arena *scratch)
     return (double)most;
 }
 
-static double heaviest_group(const replica_work *work, int32_t num_experts, int32_t num_groups)
+static double heaviest_group(const int64_t *load, int32_t num_experts, int32_t num_groups)
 {
     double most = 0;
     int32_t size = num_experts / num_groups;
     for (int32_t group = 0; group < num_groups; group++) {
         double sum = 0;
         for (int32_t e = group * size; e < (group + 1) * size; e++)
-            sum += replica_work_at(work, e, 1);
+            sum += (double)load[e];
         most = sum > most ? sum : most;
     }
     return most;
@@ -65,13 +65,6 @@ static eplb_status least_time(double *time, const layer_problem *problem, const 
     largest /= fastest_rank(problem);
     double mean = work->least_total / (double)problem->total_speed;
     *time = largest > mean ? largest : mean;
-    if (problem->num_groups > 1 && problem->num_nodes > 1 && problem->max_spill == 0) {
-        double speed = fastest_node(problem, scratch);
-        if (speed <= 0)
-            return error_memory(error, (size_t)problem->num_nodes * sizeof(int64_t), "bounds");
-        double group = heaviest_group(work, problem->num_experts, problem->num_groups) / speed;
-        *time = group > *time ? group : *time;
-    }
     return EPLB_OK;
 }
 
@@ -80,6 +73,7 @@ eplb_status equal_bounds_find(equal_bounds *bounds, const layer_problem *problem
 {
     eplb_status status = least_time(&bounds->work_time, problem, work, scratch, error);
     bounds->imbalance = 1;
+    bounds->groups = 1;
     if (status != EPLB_OK || problem->total == 0)
         return status;
     double tokens_time = bounds->work_time, tokens_mean = work->least_total / (double)problem->total_speed;
@@ -96,5 +90,12 @@ eplb_status equal_bounds_find(equal_bounds *bounds, const layer_problem *problem
     }
     double ratio = tokens_time / tokens_mean;
     bounds->imbalance = ratio > 1 ? ratio : 1;
+    if (problem->num_groups > 1) {
+        double speed = fastest_node(problem, scratch);
+        if (speed <= 0)
+            return error_memory(error, (size_t)problem->num_nodes * sizeof(int64_t), "bounds");
+        double group = heaviest_group(problem->load, problem->num_experts, problem->num_groups);
+        bounds->groups = group / speed / ((double)problem->total / (double)problem->total_speed);
+    }
     return EPLB_OK;
 }

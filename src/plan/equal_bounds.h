@@ -5,8 +5,9 @@
 #include "plan/replica_work.h"
 
 typedef struct equal_bounds {
-    double work_time;  /* in units of replica_work per unit of speed: no placement's hottest rank is below */
-    double imbalance;  /* the same for plain tokens, as max / mean; >= 1 */
+    double work_time; /* in units of replica_work per unit of speed: no placement's hottest rank is below */
+    double imbalance; /* the same for plain tokens, as max / mean; >= 1 */
+    double groups;    /* the same if no replica leaves the node of its group */
 } equal_bounds;
 
 /* Errors: MEMORY. O(E + R log E). */

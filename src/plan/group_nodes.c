@@ -1,8 +1,8 @@
 /* Groups to nodes: heaviest group first to the node that is done first, then swaps and moves of groups.
  *
- * A node needs a slot for every expert of its groups; beyond that its load per speed decides. After the greedy
- * start, the change that lowers the hotter of the two nodes it touches most is made until none is left:
- * greedy alone (as in DeepSeek's hierarchical planner) is often a few per cent off. */
+ * A node needs a slot for every expert of its groups; beyond that its load per speed decides. After the
+ * greedy start, the change that lowers the hotter of the two nodes it touches most is made until none is
+ * left: greedy alone (as in DeepSeek's hierarchical planner) is often a few per cent off. */
 #include "plan/group_nodes.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 typedef struct node_state {
     const layer_problem *problem;
-    int32_t size;       /* experts of a group */
+    int32_t size; /* experts of a group */
     int32_t num_groups;
     int32_t num_nodes;
     double *group_load; /* [groups] */
@@ -159,7 +159,8 @@ eplb_status group_nodes_choose(const layer_problem *problem, const replica_work 
     for (int32_t i = 0; i < state.num_groups; i++)
         group_node[i] = -1;
     *fits = assign_greedily(&state);
-    int32_t most = state.num_groups * state.num_groups; /* each step lowers a node; a guard against rounding */
+    int32_t most =
+        state.num_groups * state.num_groups; /* each step lowers a node; a guard against rounding */
     while (*fits && most-- > 0 && improve(&state))
         continue;
     return EPLB_OK;

@@ -57,8 +57,8 @@ eplb_status layout_init(layout *seats, const layer_problem *problem, const repli
     };
     bool complete = inverse != NULL && seats->expert != NULL && seats->slot_load != NULL &&
                     seats->rank_load != NULL && seats->count != NULL && seats->replica_load != NULL &&
-                    seats->fewer_load != NULL && seats->more_load != NULL && seats->first != NULL && seats->next != NULL && seats->previous != NULL &&
-                    seats->holds != NULL;
+                    seats->fewer_load != NULL && seats->more_load != NULL && seats->first != NULL &&
+                    seats->next != NULL && seats->previous != NULL && seats->holds != NULL;
     return complete ? EPLB_OK : error_memory(error, ranks * words * sizeof *seats->holds, "layer layout");
 }
 

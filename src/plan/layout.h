@@ -13,9 +13,9 @@ typedef struct layout {
     int32_t num_experts;
     int32_t num_ranks;
     int32_t num_slots;
-    int32_t max_count;          /* most replicas an expert may have: ranks that have a slot */
-    const int32_t *first_slot;  /* [G + 1] */
-    const int32_t *slot_rank;   /* [S] */
+    int32_t max_count;           /* most replicas an expert may have: ranks that have a slot */
+    const int32_t *first_slot;   /* [G + 1] */
+    const int32_t *slot_rank;    /* [S] */
     const double *inverse_speed; /* [G] */
 
     int32_t *expert;      /* [S] */
@@ -32,23 +32,25 @@ typedef struct layout {
     int32_t words;
 } layout;
 
-/* Takes the arrays from `scratch`; the layout is empty: no expert anywhere. Errors: MEMORY. O(S + E + G E/64). */
+/* Takes the arrays from `scratch`; the layout is empty: no expert anywhere. Errors: MEMORY. O(S + E + G
+ * E/64). */
 eplb_status layout_init(layout *seats, const layer_problem *problem, const replica_work *work, arena *scratch,
                         eplb_error *error);
 /* Replaces everything by expert[S]; it must hold no expert twice on a rank. O(S + E + G E/64). */
 void layout_set(layout *seats, const int32_t *expert);
 /* Exchanges the contents of two slots of different ranks; either may be empty. O(1). */
 void layout_swap(layout *seats, int32_t slot, int32_t other);
-/* Gives a slot to an expert that its rank does not hold; what sat there loses a replica. O(replicas of both). */
+/* Gives a slot to an expert that its rank does not hold; what sat there loses a replica. O(replicas of both).
+ */
 void layout_reassign(layout *seats, int32_t slot, int32_t expert);
 /* Largest rank load / speed; *rank is the first that has it. O(G). */
 double layout_hottest(const layout *seats, int32_t *rank);
 
 static inline bool layout_holds(const layout *seats, int32_t rank, int32_t expert)
 {
-    return expert >= 0 && (seats->holds[(size_t)rank * (size_t)seats->words + (size_t)(expert >> 6)] >>
-                               (expert & 63) &
-                           1) != 0;
+    return expert >= 0 &&
+           (seats->holds[(size_t)rank * (size_t)seats->words + (size_t)(expert >> 6)] >> (expert & 63) & 1) !=
+               0;
 }
 
 #endif

@@ -110,8 +110,8 @@ static void fill_rest(deal_state *dealer, const int32_t *order, const double *re
     }
 }
 
-static eplb_status dealer_init(deal_state *dealer, const layer_problem *problem, int32_t *expert, arena *scratch,
-                               eplb_error *error)
+static eplb_status dealer_init(deal_state *dealer, const layer_problem *problem, int32_t *expert,
+                               arena *scratch, eplb_error *error)
 {
     size_t ranks = (size_t)problem->num_ranks;
     dealer->problem = problem;

@@ -109,14 +109,14 @@ static void consider_swap(neighbourhood *around, int32_t slot, int32_t other, do
         return;
     int32_t price = 0;
     if (around->home != NULL)
-        price = receives(around, a, y) + receives(around, b, x) - receives(around, a, x) -
-                receives(around, b, y);
+        price =
+            receives(around, a, y) + receives(around, b, x) - receives(around, a, x) - receives(around, b, y);
     offer(around, (change){CHANGE_SWAP, slot, other, -1, price, gain, 0}, best);
 }
 
-/* Swaps of the hot rank's slots with those of rank `b`. A swap that hands over `d` more than it brings back can
- * only beat the best if neither rank then has more excess than both have now, less the best's gain: that puts
- * d between two bounds, and most pairs fail them. */
+/* Swaps of the hot rank's slots with those of rank `b`. A swap that hands over `d` more than it brings back
+ * can only beat the best if neither rank then has more excess than both have now, less the best's gain: that
+ * puts d between two bounds, and most pairs fail them. */
 static void look_at_rank(neighbourhood *around, int32_t hot, int32_t b, change *best)
 {
     const layout *seats = around->seats;
@@ -183,10 +183,12 @@ static double measure_relief(neighbourhood *around)
             if (e < 0)
                 continue;
             double cheaper = seats->more_load[e] - seats->replica_load[e];
+            double relief = around->excess[g] - excess_at(around, g, seats->rank_load[g] + cheaper);
+            if (relief <= 0)
+                continue;
             if (around->relief[e] == 0)
                 around->touched[around->num_touched++] = e;
-            around->relief[e] +=
-                around->excess[g] - excess_at(around, g, seats->rank_load[g] + cheaper);
+            around->relief[e] += relief;
             most = around->relief[e] > most ? around->relief[e] : most;
         }
     }
@@ -227,7 +229,8 @@ static void consider_reassign(neighbourhood *around, int32_t slot, const loss *f
     offer(around, (change){CHANGE_REASSIGN, slot, -1, winner, price, gain, 0}, best);
 }
 
-/* Excess that is certain once `slot` has lost its expert and before it has another: of all ranks but its own. */
+/* Excess that is certain once `slot` has lost its expert and before it has another: of all ranks but its own.
+ */
 static double burden_elsewhere(const neighbourhood *around, int32_t slot, const loss *from)
 {
     int32_t rank = around->seats->slot_rank[slot];
@@ -298,8 +301,7 @@ static void look_at_counts(neighbourhood *around, int32_t hot, change *best)
     double hope = measure_relief(around);
     for (int32_t p = 0; p < seats->num_slots; p++) {
         int32_t e = seats->expert[p];
-        if (e >= 0 &&
-            (seats->first[e] != p || seats->count[e] < 2 || around->lose_free[e] > around->step))
+        if (e >= 0 && (seats->first[e] != p || seats->count[e] < 2 || around->lose_free[e] > around->step))
             continue;
         look_at_loss(around, hot, p, hope, best);
     }

@@ -1,4 +1,5 @@
-/* The best single change of a layout: every swap with the hottest rank and every change of counts that helps it.
+/* The best single change of a layout: every swap with the hottest rank and every change of counts that helps
+ * it.
  *
  * What is made small is the excess over a goal: the sum over ranks of max(0, load - goal)^2 (in units of
  * time, so that slow ranks count right). Ranks under the goal do not matter, so no change is wasted on them;
@@ -20,8 +21,8 @@ typedef struct change {
     int32_t other;
     int32_t expert;
     int32_t price; /* received experts it adds to those so far, -2 .. 2; 0 without `home` */
-    double gain;  /* drop of the excess; may be negative for the best change of a local optimum */
-    double score; /* what changes are compared by: gain, or gain per received expert */
+    double gain;   /* drop of the excess; may be negative for the best change of a local optimum */
+    double score;  /* what changes are compared by: gain, or gain per received expert */
 } change;
 
 typedef struct neighbourhood {
@@ -42,11 +43,12 @@ typedef struct neighbourhood {
     int64_t *gain_free; /* [E] */
     int64_t *lose_free; /* [E] */
 
-    const uint64_t *home; /* [G, words] what each rank held before: having it again is free; NULL: no prices */
-    int64_t purse;        /* received experts that may be added; counts with `home` only */
+    const uint64_t
+        *home;     /* [G, words] what each rank held before: having it again is free; NULL: no prices */
+    int64_t purse; /* received experts that may be added; counts with `home` only */
     const int32_t *rank_area;   /* [G] experts stay inside their area (a node); NULL: one area */
     const int32_t *expert_area; /* [E] area where an expert may get a replica; NULL with rank_area */
-    int64_t looked;       /* changes looked at so far */
+    int64_t looked;             /* changes looked at so far */
 } neighbourhood;
 
 eplb_status neighbourhood_init(neighbourhood *around, layout *seats, const layer_problem *problem,

@@ -1,5 +1,5 @@
-/* Cutting a layer into nodes: the same nouns with fewer of each, so that a construction for a whole layer serves
- * for a node unchanged. O(E + S + G) per node. */
+/* Cutting a layer into nodes: the same nouns with fewer of each, so that a construction for a whole layer
+ * serves for a node unchanged. O(E + S + G) per node. */
 #include "plan/node_part.h"
 
 #include "base/error.h"
@@ -57,8 +57,8 @@ static void copy_ranks(node_part *part, part_arrays *arrays, const layer_problem
     }
 }
 
-eplb_status node_part_make(node_part *part, const layer_problem *whole, int32_t node, const int32_t *expert_area,
-                           arena *scratch, eplb_error *error)
+eplb_status node_part_make(node_part *part, const layer_problem *whole, int32_t node,
+                           const int32_t *expert_area, arena *scratch, eplb_error *error)
 {
     part_arrays arrays;
     if (!take_arrays(part, &arrays, whole, scratch))

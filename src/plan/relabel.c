@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 
-#define EXACT_RANKS 256
+#define EXACT_RANKS  256
 #define GREEDY_RANKS 4096
-#define FORBIDDEN   ((int64_t)1 << 44)
+#define FORBIDDEN    ((int64_t)1 << 44)
 
 /* What it costs to put the new contents of one rank on another. */
 typedef struct overlap {
@@ -58,8 +58,8 @@ static int32_t extend(matching *match, int32_t column)
     for (int32_t c = 1; c <= match->n; c++) {
         if (match->seen[c])
             continue;
-        int64_t reduced = match->cost[(size_t)(row - 1) * (size_t)match->n + (size_t)(c - 1)] - match->u[row] -
-                          match->v[c];
+        int64_t reduced =
+            match->cost[(size_t)(row - 1) * (size_t)match->n + (size_t)(c - 1)] - match->u[row] - match->v[c];
         if (reduced < match->slack[c]) {
             match->slack[c] = reduced;
             match->way[c] = column;

@@ -1,9 +1,9 @@
 /* Greedy repair with prices: excess over a goal removed per received expert.
  *
- * A change of counts costs one received expert, a swap two, what was there before nothing. For a given goal no
- * move is spent on ranks below it, so the last ranks above the goal decide the number of moves; running down
- * to a series of goals gives the whole frontier of imbalance against moves. A descent looks at O(moves k S)
- * changes. The bar: steepest descent of sum (load/mean)^16, whose plateaus with several hot ranks the goal
+ * A change of counts costs one received expert, a swap two, what was there before nothing. For a given goal
+ * no move is spent on ranks below it, so the last ranks above the goal decide the number of moves; running
+ * down to a series of goals gives the whole frontier of imbalance against moves. A descent looks at O(moves k
+ * S) changes. The bar: steepest descent of sum (load/mean)^16, whose plateaus with several hot ranks the goal
  * avoids. Theory: Aggarwal, Motwani, Zhu, "The load rebalancing problem" (2006). */
 #include "plan/repair.h"
 
@@ -13,6 +13,7 @@
 #include "base/error.h"
 
 #define SWEEP_GOALS 8
+#define LEAST_GAIN  1e-9 /* of all excess: below it a gain may be rounding, and a descent might not end */
 
 /* Copies the current placement without what may not stay: an expert a second time on a rank. */
 static void read_current(repair *state)
@@ -77,9 +78,8 @@ static int32_t slot_for_lost(const neighbourhood *around, int32_t expert)
     for (int32_t pass = 0; pass < 2 && best < 0; pass++) {
         for (int32_t p = 0; p < seats->num_slots; p++) {
             int32_t e = seats->expert[p], g = seats->slot_rank[p];
-            if ((e >= 0 && seats->count[e] < 2) ||
-                (pass == 0 && around->rank_area != NULL &&
-                 around->rank_area[g] != around->expert_area[expert]))
+            if ((e >= 0 && seats->count[e] < 2) || (pass == 0 && around->rank_area != NULL &&
+                                                    around->rank_area[g] != around->expert_area[expert]))
                 continue;
             double time = (seats->rank_load[g] - seats->slot_load[p] + work) * seats->inverse_speed[g];
             if (best < 0 || time < least) {
@@ -99,11 +99,10 @@ static eplb_status place_lost(repair *state, eplb_error *error)
     if (lost > state->problem->max_moves) {
         char text[160];
         list_lost(seats, lost, text, sizeof text);
-        return error_set(error, EPLB_ERROR_INFEASIBLE,
-                         (error_place){state->problem->layer, expert, -1, -1, lost},
-                         "layer %d: %lld moves allowed, but %lld experts have no live replica: %s",
-                         (int)state->problem->layer, (long long)state->problem->max_moves, (long long)lost,
-                         text);
+        return error_set(
+            error, EPLB_ERROR_INFEASIBLE, (error_place){state->problem->layer, expert, -1, -1, lost},
+            "layer %d: %lld moves allowed, but %lld experts have no live replica: %s",
+            (int)state->problem->layer, (long long)state->problem->max_moves, (long long)lost, text);
     }
     state->forced = lost;
     while (expert >= 0) {
@@ -151,7 +150,7 @@ bool repair_descend(repair *state, double goal, int64_t max_moves, repair_visit 
     while (neighbourhood_excess(around) > 0) {
         around->purse = max_moves - state->moves;
         change best = neighbourhood_best(around, hot);
-        if (best.kind == CHANGE_NONE || best.gain <= 0)
+        if (best.kind == CHANGE_NONE || !(best.gain > around->total * LEAST_GAIN))
             return false;
         neighbourhood_apply(around, &best);
         state->moves += best.price;

@@ -16,15 +16,15 @@ typedef struct repair {
 /* Called at `start` and after each change; around->seats is the placement, `moves` what it receives. */
 typedef void (*repair_visit)(void *context, const repair *state, double hottest);
 
-/* Prepares. Places lost experts, heaviest first. Errors: INFEASIBLE (lists lost experts that max_moves does not
- * allow to be received), MEMORY. O(S + E + lost S). */
+/* Prepares. Places lost experts, heaviest first. Errors: INFEASIBLE (lists lost experts that max_moves does
+ * not allow to be received), MEMORY. O(S + E + lost S). */
 eplb_status repair_init(repair *state, neighbourhood *around, const layer_problem *problem, arena *scratch,
                         eplb_error *error);
 /* From `start`, the best change per received expert, again and again, until no rank is above `goal`, nothing
  * helps or `max_moves` are spent. True if the goal was reached. */
 bool repair_descend(repair *state, double goal, int64_t max_moves, repair_visit visit, void *context);
-/* Descends towards `goal` and, if that takes more moves than there are, towards goals between it and where the
- * start is: what few moves can do differs from the first steps of what many can do. */
+/* Descends towards `goal` and, if that takes more moves than there are, towards goals between it and where
+ * the start is: what few moves can do differs from the first steps of what many can do. */
 void repair_sweep(repair *state, double goal, int64_t max_moves, repair_visit visit, void *context);
 
 /* All those goals whatever the first one takes: the frontier. */

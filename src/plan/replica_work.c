@@ -18,8 +18,8 @@ static double raw_cost(const eplb_cost *cost, int64_t load, int32_t count)
     int64_t tile = cost->tile_tokens;
     int64_t per_tile = tile * count;
     int64_t tiles = load / per_tile + (load % per_tile != 0);
-    return (double)cost->tokens * ((double)load / count) + (double)cost->tiles * ((double)tile * (double)tiles) +
-           (double)cost->activated;
+    return (double)cost->tokens * ((double)load / count) +
+           (double)cost->tiles * ((double)tile * (double)tiles) + (double)cost->activated;
 }
 
 double replica_work_mixed(const replica_work *work, int32_t expert, int32_t count)

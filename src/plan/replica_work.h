@@ -13,7 +13,8 @@ typedef struct replica_work {
     double scale;        /* a power of two */
     eplb_cost cost;
     bool plain;
-    double least_total; /* work of all experts with one replica each: no placement has less, in scaled units */
+    double
+        least_total; /* work of all experts with one replica each: no placement has less, in scaled units */
 } replica_work;
 
 /* Prepares the costs of a layer. Errors: MEMORY. O(E). */
