@@ -32,7 +32,8 @@ static eplb_status start_area(const layer_problem *problem, const replica_work *
     if (status != EPLB_OK)
         return status;
     for (int32_t e = 0; e < problem->num_experts; e++)
-        replica_load[e] = replica_work_at(work, e, count[e]);
+        replica_load[e] = work->least_total > 0 ? replica_work_at(work, e, count[e])
+                                                : 1 / (double)count[e]; /* no load: spread evenly */
     return lightest_first(problem, count, replica_load, expert, scratch, error);
 }
 
