@@ -7,6 +7,7 @@
 #include <eplb/metrics.h>
 #include <eplb/placement.h>
 #include <eplb/plan.h>
+#include <eplb/route.h>
 #include <eplb/status.h>
 #include <eplb/topology.h>
 

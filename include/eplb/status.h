@@ -33,7 +33,8 @@ typedef enum eplb_status {
     EPLB_ERROR_UNSUPPORTED = 5, /* the chosen policy refuses this legal input; the text says why */
     EPLB_ERROR_CANCELLED = 6,   /* the progress callback asked to stop */
     EPLB_ERROR_SYSTEM = 7,      /* the operating system refused a thread or a lock */
-    EPLB_ERROR_INTERNAL = 8     /* a result failed its own check: a defect of this library */
+    EPLB_ERROR_INTERNAL = 8,    /* a result failed its own check: a defect of this library */
+    EPLB_ERROR_BUSY = 9 /* someone still uses what was to be replaced; nothing was changed, call again */
 } eplb_status;
 
 /* Where and why a call failed. Places that do not apply are -1. The caller owns the struct; it can be

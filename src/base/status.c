@@ -25,6 +25,8 @@ const char *eplb_status_name(eplb_status status)
         return "system";
     case EPLB_ERROR_INTERNAL:
         return "internal";
+    case EPLB_ERROR_BUSY:
+        return "busy";
     }
     return "unknown";
 }

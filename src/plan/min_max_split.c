@@ -132,21 +132,21 @@ static int64_t speed_of(const min_max_graph *graph, int32_t rank)
 
 #define CAPACITY_LIMIT (INT64_MAX - 1)
 
-/* floor(load * speed / divisor), CAPACITY_LIMIT when it does not fit. divisor < 2^36 and speed <= 2^20 keep
- * the remainder's product inside 56 bits. */
-static int64_t scaled_floor(int64_t load, int64_t speed, int64_t divisor)
+/* floor(load * speed / speed_sum), CAPACITY_LIMIT when it does not fit. speed_sum < 2^36 and speed <= 2^20
+ * keep the remainder's product inside 56 bits. */
+int64_t min_max_capacity(int64_t load, int64_t speed, int64_t speed_sum)
 {
     int64_t whole;
-    if (!checked_multiply(load / divisor, speed, &whole))
+    if (!checked_multiply(load / speed_sum, speed, &whole))
         return CAPACITY_LIMIT;
-    int64_t rest = load % divisor * speed / divisor;
+    int64_t rest = load % speed_sum * speed / speed_sum;
     return whole > CAPACITY_LIMIT - rest ? CAPACITY_LIMIT : whole + rest;
 }
 
 static void set_capacities(split_flow *flow, int64_t load, int64_t speed)
 {
     for (int32_t g = 0; g < flow->graph->num_ranks; g++)
-        flow->capacity[g] = scaled_floor(load, speed_of(flow->graph, g), speed);
+        flow->capacity[g] = min_max_capacity(load, speed_of(flow->graph, g), speed);
 }
 
 /* The least level at which U (flow->member) takes `load` tokens in whole numbers. With equal speeds that is

@@ -70,6 +70,10 @@ typedef struct min_max_result {
 bool min_max_split(const min_max_graph *graph, const int64_t *load, const int64_t *warm,
                    bool want_exact_bound, arena *scratch, min_max_result *result);
 
+/* Tokens that a rank of this speed may take at the level load / speed_sum: floor(load * speed / speed_sum),
+ * cut to what fits int64. */
+int64_t min_max_capacity(int64_t load, int64_t speed, int64_t speed_sum);
+
 /* Sets tight_expert[e] (1 or 0) for the experts whose replicas all lie in tight_rank. Experts without
  * replicas are not members. O(S). */
 void min_max_tight_experts(const min_max_graph *graph, const uint8_t *tight_rank, uint8_t *tight_expert);

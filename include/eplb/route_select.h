@@ -1,0 +1,176 @@
+/* Selection: from a token's expert to a slot, as inline functions for the host and for CUDA device code.
+ *
+ * Nothing here allocates, locks, or calls out; a table is one flat block of int32 that can be copied to a
+ * device as it is (eplb/route.h makes it). `ordinal` is the running number of a token among those of its
+ * expert that this source has seen (0, 1, 2, ...); where no such counter exists, the token's row may stand
+ * for it, with the guarantee of a hash. An expert out of range, -1 included, or without a live replica gives
+ * slot -1. All functions are O(1) and pure, but those that take `position`, which they advance. */
+#ifndef EPLB_ROUTE_SELECT_H
+#define EPLB_ROUTE_SELECT_H
+
+#include <stdint.h>
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define EPLB_DEVICE __host__ __device__
+#else
+#define EPLB_DEVICE
+#endif
+
+/* The head of a block; offsets count int32 from the start of the block. */
+enum {
+    EPLB_TABLE_MAGIC = 0,   /* EPLB_TABLE_MAGIC_VALUE */
+    EPLB_TABLE_EXPERTS = 1, /* E */
+    EPLB_TABLE_SOURCE = 2,  /* rank the table was made for, or -1: the same for all */
+    EPLB_TABLE_REPLICA_FIRST =
+        3,                    /* offset of [E + 1]: live replicas of e are slots[first[e] .. first[e+1]) */
+    EPLB_TABLE_SLOTS = 4,     /* offset of the live slots, by expert, ascending */
+    EPLB_TABLE_ROW_FIRST = 5, /* offset of [E + 1]: row of e is rows[row_first[e] .. row_first[e+1]) */
+    EPLB_TABLE_ROWS = 6,      /* offset of the rows: slots in the order in which tokens go to them */
+    EPLB_TABLE_EPOCH_LOW = 7, /* epoch of the table, low and high 32 bits */
+    EPLB_TABLE_EPOCH_HIGH = 8,
+    EPLB_TABLE_LENGTH = 9, /* int32 in the block */
+    EPLB_TABLE_HEAD = 16   /* int32 in the head */
+};
+#define EPLB_TABLE_MAGIC_VALUE 0x45504c42
+
+/* One layer's table, as pointers into a block. */
+typedef struct eplb_route_table {
+    int32_t num_experts;
+    int32_t source;
+    const int32_t *replica_first;
+    const int32_t *slots;
+    const int32_t *row_first;
+    const int32_t *rows;
+} eplb_route_table;
+
+/* The table inside a block, wherever the block was copied to. */
+EPLB_DEVICE static inline eplb_route_table eplb_route_table_at(const int32_t *block)
+{
+    eplb_route_table table;
+    table.num_experts = block[EPLB_TABLE_EXPERTS];
+    table.source = block[EPLB_TABLE_SOURCE];
+    table.replica_first = block + block[EPLB_TABLE_REPLICA_FIRST];
+    table.slots = block + block[EPLB_TABLE_SLOTS];
+    table.row_first = block + block[EPLB_TABLE_ROW_FIRST];
+    table.rows = block + block[EPLB_TABLE_ROWS];
+    return table;
+}
+
+EPLB_DEVICE static inline int eplb_route_knows(const eplb_route_table *table, int32_t expert)
+{
+    return (uint32_t)expert < (uint32_t)table->num_experts;
+}
+
+/* Live replicas of an expert; 0 when it is out of range. */
+EPLB_DEVICE static inline uint32_t eplb_route_replicas(const eplb_route_table *table, int32_t expert)
+{
+    if (!eplb_route_knows(table, expert))
+        return 0;
+    return (uint32_t)(table->replica_first[expert + 1] - table->replica_first[expert]);
+}
+
+/* Equal split: replicas in turn, the first one shifted by rank and expert, so that small batches of many
+ * ranks do not meet on the same replica. Any run of consecutive ordinals gives every replica its quota
+ * rounded down or up. */
+EPLB_DEVICE static inline int32_t eplb_select_equal(const eplb_route_table *table, int32_t expert,
+                                                    uint32_t ordinal, uint32_t rank)
+{
+    uint32_t count = eplb_route_replicas(table, expert);
+    if (count == 0)
+        return -1;
+    uint32_t turn = (ordinal % count + (rank + (uint32_t)expert) % count) % count;
+    return table->slots[table->replica_first[expert] + (int32_t)turn];
+}
+
+/* Split by quota: after every ordinal each replica has served its share of the tokens so far to less than one
+ * token (the row is a chairman sequence). The rows of a table made for a source rank hold that rank's part of
+ * each quota, own rank and own node first: this one function is the rule `quota`, `nearest`, `resplit` and
+ * `activated`. */
+EPLB_DEVICE static inline int32_t eplb_select_quota(const eplb_route_table *table, int32_t expert,
+                                                    uint32_t ordinal)
+{
+    if (!eplb_route_knows(table, expert))
+        return -1;
+    int32_t begin = table->row_first[expert];
+    uint32_t length = (uint32_t)(table->row_first[expert + 1] - begin);
+    if (length == 0)
+        return -1;
+    return table->rows[begin + (int32_t)(length == 1 ? 0 : ordinal % length)];
+}
+
+/* The same with a counter per expert, position [E] (start at 0, one array per source and layer): no division.
+ * The counters stay valid when the table changes. */
+EPLB_DEVICE static inline int32_t eplb_select_next(const eplb_route_table *table, int32_t *position,
+                                                   int32_t expert)
+{
+    if (!eplb_route_knows(table, expert))
+        return -1;
+    int32_t begin = table->row_first[expert], length = table->row_first[expert + 1] - begin;
+    if (length <= 0)
+        return -1;
+    int32_t at = position[expert] < length ? position[expert] : 0;
+    position[expert] = at + 1;
+    return table->rows[begin + at];
+}
+
+/* Rank-invariant: depends on expert and token alone, so that every rank picks the same slot for the same
+ * token. Use a table made without a source rank. `token` is the token's row in the batch that all ranks
+ * share; the odd factor (the golden ratio of 2^32) spreads the rows that chose this expert over its row. */
+EPLB_DEVICE static inline int32_t eplb_select_invariant(const eplb_route_table *table, int32_t expert,
+                                                        uint32_t token)
+{
+    uint32_t mixed = token * 2654435769u;
+    return eplb_select_quota(table, expert, mixed ^ mixed >> 16);
+}
+
+/* --- as other engines choose, for comparison --------------------------------------------------------------
+ */
+
+/* vLLM: ((row * 2654435769) mod 2^32) mod replica_count, the same for all choices of a row. */
+EPLB_DEVICE static inline int32_t eplb_select_vllm(const eplb_route_table *table, int32_t expert,
+                                                   uint32_t row)
+{
+    uint32_t count = eplb_route_replicas(table, expert);
+    if (count == 0)
+        return -1;
+    return table->slots[table->replica_first[expert] + (int32_t)(row * 2654435769u % count)];
+}
+
+/* The same index into a dense table [E, width] that lists count[e] entries (replicas, or a repeat table). */
+EPLB_DEVICE static inline int32_t eplb_select_dense(const int32_t *dense, const int32_t *count, int32_t width,
+                                                    int32_t num_experts, int32_t expert, uint32_t row)
+{
+    if ((uint32_t)expert >= (uint32_t)num_experts || count[expert] <= 0)
+        return -1;
+    return dense[(int64_t)expert * width + (int32_t)(row * 2654435769u % (uint32_t)count[expert])];
+}
+
+/* SGLang, static: one slot per expert for this rank (eplb_sglang_static fills `own` [E]). */
+EPLB_DEVICE static inline int32_t eplb_select_sglang_static(const int32_t *own, int32_t num_experts,
+                                                            int32_t expert)
+{
+    return (uint32_t)expert < (uint32_t)num_experts ? own[expert] : -1;
+}
+
+/* SGLang, dynamic: a random 16-bit number modulo replica_count for every pair. */
+EPLB_DEVICE static inline int32_t eplb_select_sglang_dynamic(const eplb_route_table *table, int32_t expert,
+                                                             uint32_t random)
+{
+    uint32_t count = eplb_route_replicas(table, expert);
+    if (count == 0)
+        return -1;
+    return table->slots[table->replica_first[expert] + (int32_t)((random & 0xffffu) % count)];
+}
+
+/* TensorRT-LLM: round robin inside a block of 1,024 pairs; `running` counts the expert inside the block,
+ * `block` is the number of the block, `rank` the EP rank (0 where the engine leaves it out). */
+EPLB_DEVICE static inline int32_t eplb_select_trtllm(const eplb_route_table *table, int32_t expert,
+                                                     uint32_t running, uint32_t block, uint32_t rank)
+{
+    uint32_t count = eplb_route_replicas(table, expert);
+    if (count == 0)
+        return -1;
+    return table->slots[table->replica_first[expert] + (int32_t)((running + block + rank) % count)];
+}
+
+#endif

@@ -1,0 +1,448 @@
+/* Router: tables per layer as flat blocks, two per layer, published by one atomic index.
+ * A reader counts itself in at the block that the index names and looks again; the writer only fills the
+ * block that the index does not name and nobody has counted in at. So a reader sees one whole table, never
+ * waits, and takes no lock; the writer never waits either: it is told BUSY. O(1) for readers; an update is
+ * O(S + sum of rows * replicas) per layer. Source: the two-slot form of epoch-based publication (left-right).
+ */
+#include <eplb/route.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "route/replicas.h"
+#include "route/row.h"
+#include "route/source_part.h"
+
+typedef struct router_layer {
+    atomic_int active; /* block that readers take */
+    atomic_int readers[2];
+    int32_t *block[2];
+    uint64_t epoch;
+    double error;       /* of the current table */
+    double built_error; /* of the table being built */
+} router_layer;
+
+struct eplb_router {
+    eplb_allocator allocator;
+    eplb_topology *topology;
+    int32_t num_layers;
+    int32_t num_experts;
+    eplb_route_rule rule;
+    int32_t source_rank;
+    int32_t row_limit;
+    int64_t row_capacity;
+    int64_t block_length;
+    router_layer *layers;
+    int32_t *blocks;
+    /* Scratch of the updating thread. */
+    double *share;   /* [S] */
+    int64_t *weight; /* [S] */
+    int64_t *part;   /* [S] */
+    int64_t *left;   /* [S] */
+    int64_t *supply; /* [G] */
+    int32_t *quota;  /* [S] */
+    int32_t *served; /* [S] */
+    int32_t *rank;   /* [S] */
+};
+
+void eplb_router_params_init(eplb_router_params *params, size_t size)
+{
+    eplb_router_params defaults = {.size = sizeof defaults, .source_rank = -1, .row_limit = 256};
+    if (size > sizeof defaults)
+        size = sizeof defaults;
+    memcpy(params, &defaults, size);
+    params->size = size;
+}
+
+static eplb_status check_params(const eplb_router_params *params, eplb_error *error)
+{
+    if (params->size != sizeof *params)
+        return error_text(error, EPLB_ERROR_INVALID,
+                          "router parameters have size %zu, expected %zu: call eplb_router_params_init",
+                          params->size, sizeof *params);
+    if (!eplb_topology_is_valid(params->topology))
+        return error_text(error, EPLB_ERROR_INVALID, "a router needs a valid topology");
+    if (params->num_layers < 1 || params->num_layers > EPLB_MAX_LAYERS)
+        return error_text(error, EPLB_ERROR_INVALID, "a router of %d layers: expected 1 to %d",
+                          params->num_layers, EPLB_MAX_LAYERS);
+    if (params->num_experts < 1 || params->num_experts > EPLB_MAX_EXPERTS)
+        return error_text(error, EPLB_ERROR_INVALID, "a router of %d experts: expected 1 to %d",
+                          params->num_experts, EPLB_MAX_EXPERTS);
+    if (params->row_limit < 1 || params->row_limit > EPLB_MAX_ROW)
+        return error_text(error, EPLB_ERROR_INVALID, "row limit %d: expected 1 to %d", params->row_limit,
+                          EPLB_MAX_ROW);
+    int32_t ranks = eplb_topology_num_ranks(params->topology);
+    if (params->source_rank < -1 || params->source_rank >= ranks)
+        return error_text(error, EPLB_ERROR_INVALID, "source rank %d: expected -1 to %d", params->source_rank,
+                          ranks - 1);
+    if (params->rule != EPLB_ROUTE_QUOTA && params->rule != EPLB_ROUTE_NEAREST)
+        return error_text(error, EPLB_ERROR_INVALID, "rule %d is none", (int)params->rule);
+    if (params->rule == EPLB_ROUTE_NEAREST && params->source_rank < 0)
+        return error_text(error, EPLB_ERROR_INVALID, "the rule nearest needs a source rank");
+    return EPLB_OK;
+}
+
+static void write_head(const eplb_router *router, int32_t *block)
+{
+    int32_t experts = router->num_experts, slots = eplb_topology_num_slots(router->topology);
+    block[EPLB_TABLE_MAGIC] = EPLB_TABLE_MAGIC_VALUE;
+    block[EPLB_TABLE_EXPERTS] = experts;
+    block[EPLB_TABLE_SOURCE] = router->source_rank;
+    block[EPLB_TABLE_REPLICA_FIRST] = EPLB_TABLE_HEAD;
+    block[EPLB_TABLE_SLOTS] = block[EPLB_TABLE_REPLICA_FIRST] + experts + 1;
+    block[EPLB_TABLE_ROW_FIRST] = block[EPLB_TABLE_SLOTS] + slots;
+    block[EPLB_TABLE_ROWS] = block[EPLB_TABLE_ROW_FIRST] + experts + 1;
+    block[EPLB_TABLE_LENGTH] = (int32_t)router->block_length;
+}
+
+/* Every expert has a row; at most one expert per spare slot has a row longer than 1. */
+static bool size_blocks(eplb_router *router)
+{
+    int64_t experts = router->num_experts, slots = eplb_topology_num_slots(router->topology);
+    int64_t spare = slots > experts ? slots - experts : 0;
+    int64_t replicated = spare < experts ? spare : experts;
+    router->row_capacity = experts + replicated * router->row_limit;
+    router->block_length = EPLB_TABLE_HEAD + 2 * (experts + 1) + slots + router->row_capacity;
+    router->block_length = (router->block_length + 15) / 16 * 16;
+    return router->block_length <= INT32_MAX;
+}
+
+static bool take_memory(eplb_router *router)
+{
+    const eplb_allocator *allocator = &router->allocator;
+    size_t layers = (size_t)router->num_layers, slots = (size_t)eplb_topology_num_slots(router->topology);
+    router->layers = memory_take(allocator, layers, sizeof *router->layers);
+    router->blocks =
+        memory_take(allocator, 2 * layers * (size_t)router->block_length, sizeof *router->blocks);
+    router->share = memory_take(allocator, slots, sizeof *router->share);
+    router->weight = memory_take(allocator, slots, sizeof *router->weight);
+    router->part = memory_take(allocator, slots, sizeof *router->part);
+    router->left = memory_take(allocator, slots, sizeof *router->left);
+    router->supply =
+        memory_take(allocator, (size_t)eplb_topology_num_ranks(router->topology), sizeof *router->supply);
+    router->quota = memory_take(allocator, slots, sizeof *router->quota);
+    router->served = memory_take(allocator, slots, sizeof *router->served);
+    router->rank = memory_take(allocator, slots, sizeof *router->rank);
+    return router->layers != NULL && router->blocks != NULL && router->share != NULL &&
+           router->weight != NULL && router->part != NULL && router->left != NULL && router->supply != NULL &&
+           router->quota != NULL && router->served != NULL && router->rank != NULL;
+}
+
+eplb_status eplb_router_create(eplb_router **out, const eplb_router_params *params,
+                               const eplb_allocator *given, eplb_error *error)
+{
+    *out = NULL;
+    eplb_status status = check_params(params, error);
+    if (status != EPLB_OK)
+        return status;
+    eplb_allocator allocator = memory_allocator(given);
+    eplb_router *router = memory_take(&allocator, 1, sizeof *router);
+    if (router == NULL)
+        return error_memory(error, sizeof *router, "a router");
+    router->allocator = allocator;
+    router->num_layers = params->num_layers;
+    router->num_experts = params->num_experts;
+    router->rule = params->rule;
+    router->source_rank = params->source_rank;
+    router->row_limit = params->row_limit;
+    status = eplb_topology_copy(&router->topology, params->topology, given, error);
+    if (status == EPLB_OK && !size_blocks(router))
+        status = error_text(error, EPLB_ERROR_OVERFLOW, "a table of %lld entries: lower the row limit of %d",
+                            (long long)router->block_length, params->row_limit);
+    else if (status == EPLB_OK && !take_memory(router))
+        status = error_memory(error, 8 * (size_t)router->num_layers * (size_t)router->block_length,
+                              "routing tables");
+    if (status != EPLB_OK) {
+        eplb_router_destroy(router);
+        return status;
+    }
+    for (int32_t l = 0; l < router->num_layers; l++) {
+        for (int b = 0; b < 2; b++) {
+            router->layers[l].block[b] = router->blocks + (2 * (int64_t)l + b) * router->block_length;
+            write_head(router, router->layers[l].block[b]);
+            atomic_init(&router->layers[l].readers[b], 0);
+        }
+        atomic_init(&router->layers[l].active, 0);
+    }
+    *out = router;
+    return EPLB_OK;
+}
+
+void eplb_router_destroy(eplb_router *router)
+{
+    if (router == NULL)
+        return;
+    eplb_allocator allocator = router->allocator;
+    eplb_topology_destroy(router->topology);
+    memory_give(&allocator, router->layers);
+    memory_give(&allocator, router->blocks);
+    memory_give(&allocator, router->share);
+    memory_give(&allocator, router->weight);
+    memory_give(&allocator, router->part);
+    memory_give(&allocator, router->left);
+    memory_give(&allocator, router->supply);
+    memory_give(&allocator, router->quota);
+    memory_give(&allocator, router->served);
+    memory_give(&allocator, router->rank);
+    memory_give(&allocator, router);
+}
+
+/* --- building ---------------------------------------------------------------------------------------------
+ */
+
+/* Tokens of one expert by source rank; equal for all live ranks where nothing is known of it. */
+static int64_t read_supply(eplb_router *router, const eplb_placement *placement, const eplb_load *sources,
+                           int32_t layer, int32_t expert)
+{
+    const uint8_t *alive = eplb_topology_rank_alive(eplb_placement_topology(placement));
+    int32_t ranks = eplb_topology_num_ranks(router->topology);
+    int64_t total = 0;
+    for (int32_t g = 0; g < ranks; g++) {
+        router->supply[g] = sources != NULL ? eplb_load_at(sources, g, layer, expert) : 0;
+        total += router->supply[g];
+    }
+    if (total == 0) {
+        for (int32_t g = 0; g < ranks; g++)
+            router->supply[g] = alive[g] != 0;
+    }
+    row_scale_weights(router->supply, ranks);
+    total = 0;
+    for (int32_t g = 0; g < ranks; g++)
+        total += router->supply[g];
+    /* Fine enough that rounding a replica's quota to one of these units is below any row's resolution. */
+    int64_t fine = total > 0 ? ROW_WEIGHT_LIMIT / total : 0;
+    for (int32_t g = 0; g < ranks; g++)
+        router->supply[g] *= fine;
+    return total * fine;
+}
+
+/* Turns the weights of an expert's replicas into the part of the router's own source. The part may be empty
+ * (the source sends none of this expert): the weights then stay. */
+static void take_own_part(eplb_router *router, const eplb_placement *placement, const eplb_load *sources,
+                          int32_t layer, int32_t expert, const int32_t *slot, int32_t count)
+{
+    int64_t total = read_supply(router, placement, sources, layer, expert);
+    int64_t sum = 0, before = 0, own = 0;
+    for (int32_t i = 0; i < count; i++)
+        sum += router->weight[i];
+    int64_t given = 0;
+    for (int32_t i = 0; i < count; i++) {
+        /* Cumulative rounding: quotas sum to the supply. Both factors are at most 2^31. */
+        before += router->weight[i];
+        router->left[i] = before * total / sum - given;
+        given += router->left[i];
+        router->part[i] = 0;
+        router->rank[i] = eplb_topology_slot_rank(router->topology)[slot[i]];
+    }
+    source_part_output output = {.part = router->part, .only = router->source_rank};
+    source_part(eplb_topology_num_ranks(router->topology), eplb_topology_rank_node(router->topology),
+                router->rank, count, router->supply, router->left, &output);
+    for (int32_t i = 0; i < count; i++)
+        own += router->part[i];
+    if (own > 0)
+        memcpy(router->weight, router->part, (size_t)count * sizeof *router->weight);
+}
+
+/* Writes the row of one expert; returns its length and keeps the largest error. */
+static int32_t write_row(eplb_router *router, const int32_t *slot, int32_t count, int32_t *row, double *worst)
+{
+    double error;
+    if (count == 1) {
+        row[0] = slot[0];
+        return 1;
+    }
+    int32_t length = row_choose(router->weight, count, router->row_limit, router->quota, &error);
+    eplb_route_row(router->quota, count, row, router->served);
+    for (int32_t n = 0; n < length; n++)
+        row[n] = slot[row[n]];
+    *worst = error > *worst ? error : *worst;
+    return length;
+}
+
+/* Fills the block that nobody reads. */
+static eplb_status build_layer(eplb_router *router, int32_t layer, const eplb_placement *placement,
+                               const double *shares, const eplb_load *sources, eplb_error *error)
+{
+    router_layer *at = &router->layers[layer];
+    int32_t *block = at->block[1 - atomic_load(&at->active)];
+    int32_t *first = block + block[EPLB_TABLE_REPLICA_FIRST], *slots = block + block[EPLB_TABLE_SLOTS];
+    int32_t *row_first = block + block[EPLB_TABLE_ROW_FIRST], *rows = block + block[EPLB_TABLE_ROWS];
+    replicas_list(placement, layer, first, slots);
+    eplb_status status = replicas_check(first, router->num_experts, layer, error);
+    int32_t used = 0;
+    at->built_error = 0.0;
+    for (int32_t e = 0; e < router->num_experts && status == EPLB_OK; e++) {
+        int32_t count = first[e + 1] - first[e];
+        const int32_t *slot = slots + first[e];
+        row_first[e] = used;
+        status = replicas_shares(shares, layer, e, slot, count, router->share, error);
+        if (status != EPLB_OK)
+            break;
+        row_weights_of_shares(router->share, count, router->weight);
+        if (router->rule == EPLB_ROUTE_NEAREST && count > 1)
+            take_own_part(router, placement, sources, layer, e, slot, count);
+        used += write_row(router, slot, count, rows + used, &at->built_error);
+    }
+    row_first[router->num_experts] = used;
+    uint64_t epoch = at->epoch + 1;
+    block[EPLB_TABLE_EPOCH_LOW] = (int32_t)(epoch & 0x7fffffffu);
+    block[EPLB_TABLE_EPOCH_HIGH] = (int32_t)(epoch >> 31);
+    return status;
+}
+
+static eplb_status check_update(const eplb_router *router, int32_t first_layer, int32_t num_layers,
+                                const eplb_placement *placement, const eplb_load *sources, eplb_error *error)
+{
+    const eplb_topology *topology = eplb_placement_topology(placement);
+    int32_t ranks = eplb_topology_num_ranks(router->topology),
+            slots = eplb_topology_num_slots(router->topology);
+    if (first_layer < 0 || num_layers < 0 || first_layer > router->num_layers - num_layers)
+        return error_text(error, EPLB_ERROR_INVALID, "layers %d to %d: the router has %d", first_layer,
+                          first_layer + num_layers - 1, router->num_layers);
+    if (eplb_placement_num_layers(placement) != router->num_layers ||
+        eplb_placement_num_experts(placement) != router->num_experts)
+        return error_text(error, EPLB_ERROR_INVALID,
+                          "placement of %d layers and %d experts, the router has %d and %d",
+                          eplb_placement_num_layers(placement), eplb_placement_num_experts(placement),
+                          router->num_layers, router->num_experts);
+    if (eplb_topology_num_ranks(topology) != ranks || eplb_topology_num_slots(topology) != slots)
+        return error_text(error, EPLB_ERROR_INVALID,
+                          "placement of %d ranks and %d slots, the router has %d and %d",
+                          eplb_topology_num_ranks(topology), eplb_topology_num_slots(topology), ranks, slots);
+    if (sources != NULL &&
+        (eplb_load_num_windows(sources) != ranks || eplb_load_num_layers(sources) != router->num_layers ||
+         eplb_load_num_experts(sources) != router->num_experts))
+        return error_text(error, EPLB_ERROR_INVALID,
+                          "tokens by source: %d ranks, %d layers, %d experts; expected %d, %d, %d",
+                          eplb_load_num_windows(sources), eplb_load_num_layers(sources),
+                          eplb_load_num_experts(sources), ranks, router->num_layers, router->num_experts);
+    for (int32_t l = first_layer; l < first_layer + num_layers; l++) {
+        router_layer *at = &router->layers[l];
+        if (atomic_load(&at->readers[1 - atomic_load(&at->active)]) != 0)
+            return error_set(error, EPLB_ERROR_BUSY, (error_place){l, -1, -1, -1, -1},
+                             "layer %d: a reader still holds the table before the last one", l);
+    }
+    return EPLB_OK;
+}
+
+eplb_status eplb_router_update(eplb_router *router, int32_t first_layer, int32_t num_layers,
+                               const eplb_placement *placement, const double *shares,
+                               const eplb_load *sources, eplb_error *error)
+{
+    eplb_status status = check_update(router, first_layer, num_layers, placement, sources, error);
+    size_t slots = (size_t)eplb_topology_num_slots(router->topology);
+    for (int32_t l = first_layer; l < first_layer + num_layers && status == EPLB_OK; l++)
+        status = build_layer(router, l, placement, shares != NULL ? shares + (size_t)l * slots : NULL,
+                             sources, error);
+    if (status != EPLB_OK)
+        return status;
+    for (int32_t l = first_layer; l < first_layer + num_layers; l++) {
+        router_layer *at = &router->layers[l];
+        at->epoch++;
+        at->error = at->built_error;
+        atomic_store(&at->active, 1 - atomic_load(&at->active));
+    }
+    return EPLB_OK;
+}
+
+/* --- reading -----------------------------------------------------------------------------------------------
+ */
+
+const int32_t *eplb_router_acquire(eplb_router *router, int32_t layer, uint64_t *epoch)
+{
+    router_layer *at = &router->layers[layer];
+    for (;;) {
+        int active = atomic_load(&at->active);
+        (void)atomic_fetch_add(&at->readers[active], 1);
+        if (atomic_load(&at->active) == active) {
+            const int32_t *block = at->block[active];
+            if (epoch != NULL)
+                *epoch = (uint64_t)(uint32_t)block[EPLB_TABLE_EPOCH_HIGH] << 31 |
+                         (uint64_t)(uint32_t)block[EPLB_TABLE_EPOCH_LOW];
+            return block;
+        }
+        /* Published in between: the writer may be filling this block again soon. Nothing of it was read. */
+        (void)atomic_fetch_sub(&at->readers[active], 1);
+    }
+}
+
+void eplb_router_release(eplb_router *router, int32_t layer, const int32_t *block)
+{
+    router_layer *at = &router->layers[layer];
+    (void)atomic_fetch_sub(&at->readers[block == at->block[1]], 1);
+}
+
+int64_t eplb_router_block_length(const eplb_router *router)
+{
+    return router->block_length;
+}
+
+void eplb_router_copy_block(eplb_router *router, int32_t layer, int32_t *copy)
+{
+    const int32_t *block = eplb_router_acquire(router, layer, NULL);
+    memcpy(copy, block, (size_t)router->block_length * sizeof *copy);
+    eplb_router_release(router, layer, block);
+}
+
+double eplb_router_worst_error(const eplb_router *router)
+{
+    double worst = 0.0;
+    for (int32_t l = 0; l < router->num_layers; l++)
+        worst = router->layers[l].error > worst ? router->layers[l].error : worst;
+    return worst;
+}
+
+static bool block_is_valid(const eplb_router *router, const int32_t *block)
+{
+    if (block[EPLB_TABLE_MAGIC] != EPLB_TABLE_MAGIC_VALUE || block[EPLB_TABLE_EXPERTS] != router->num_experts)
+        return false;
+    eplb_route_table table = eplb_route_table_at(block);
+    int32_t slots = eplb_topology_num_slots(router->topology);
+    for (int32_t e = 0; e < table.num_experts; e++) {
+        int32_t begin = table.replica_first[e], end = table.replica_first[e + 1];
+        if (begin < 0 || end < begin || end > slots || table.row_first[e] < 0 ||
+            table.row_first[e + 1] < table.row_first[e] || table.row_first[e + 1] > router->row_capacity)
+            return false;
+        for (int32_t n = table.row_first[e]; n < table.row_first[e + 1]; n++) {
+            bool found = false;
+            for (int32_t i = begin; i < end && !found; i++)
+                found = table.slots[i] == table.rows[n];
+            if (!found)
+                return false;
+        }
+    }
+    return true;
+}
+
+bool eplb_router_is_valid(const eplb_router *router)
+{
+    if (router == NULL || router->layers == NULL || !eplb_topology_is_valid(router->topology))
+        return false;
+    for (int32_t l = 0; l < router->num_layers; l++) {
+        if (!block_is_valid(router, router->layers[l].block[atomic_load(&router->layers[l].active)]))
+            return false;
+    }
+    return true;
+}
+
+void eplb_route_ids(const int32_t *block, int32_t *position, const int32_t *ids, int64_t count,
+                    int32_t *slots)
+{
+    eplb_route_table table = eplb_route_table_at(block);
+    for (int64_t i = 0; i < count; i++)
+        slots[i] = eplb_select_next(&table, position, ids[i]);
+}
+
+void eplb_route_start(const int32_t *block, int32_t rank, int32_t *position)
+{
+    eplb_route_table table = eplb_route_table_at(block);
+    /* Neighbouring ranks start at neighbouring places: their first tokens read a piece of the row in order.
+     */
+    for (int32_t e = 0; e < table.num_experts; e++) {
+        int32_t length = table.row_first[e + 1] - table.row_first[e];
+        position[e] = length > 0 ? rank % length : 0;
+    }
+}
