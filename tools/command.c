@@ -259,6 +259,9 @@ int options_parse(const command *self, int argc, char **argv, void *values, char
     if (*count < self->least_operands)
         return complain(self, "%s %s missing; see eplb %s --help", self->operands + skip_words(self, *count),
                         self->least_operands - *count == 1 ? "is" : "are", self->name);
+    for (int i = 0; i < *count; i++)
+        if (*(*operands)[i] == '\0')
+            return complain(self, "an argument is empty; expected %s", self->operands);
     if (*count > self->most_operands)
         return complain(self, "'%s' is one argument too many; see eplb %s --help",
                         argv[optind + self->most_operands], self->name);

@@ -14,8 +14,9 @@
 #include "report/heatmap.h"
 #include "report/summary.h"
 #include "report/table.h"
+#include "window_spread.h"
 
-enum { NAMED = 5, HOTTEST_OF_LAYER = 3 };
+enum { NAMED = 5, HOTTEST_OF_LAYER = 3, WINDOW_BYTES = 1 << 28 };
 
 typedef struct inspect_values {
     cluster_options cluster;
@@ -88,9 +89,11 @@ static void release(inspect_run *run)
 static int read_load(inspect_run *run)
 {
     const inspect_values *values = &run->values;
+    /* the table also judges the ranks on each window, while they fit */
+    bool by_window = !values->json && (values->placement != NULL || values->cluster.ranks > 0);
     io_load_options options = {.member = values->array,
-                               .max_windows = values->window < 0 ? 1 : 0,
-                               .max_bytes = SIZE_MAX,
+                               .max_windows = values->window < 0 && !by_window ? 1 : 0,
+                               .max_bytes = values->window < 0 ? WINDOW_BYTES : SIZE_MAX,
                                .topk = values->topk,
                                .num_experts = (int32_t)values->experts};
     io_error error;
@@ -320,7 +323,20 @@ static void print_map(const inspect_run *run, int32_t layers, double worst)
     heatmap_print(stdout, &map);
 }
 
-static void print_tables(const inspect_run *run)
+static int print_windows(const inspect_run *run)
+{
+    window_spread spread;
+    if (run->placement == NULL || run->window >= 0 || run->file.windows_per_block != 1 ||
+        eplb_load_num_windows(run->file.load) == 1)
+        return PARSED;
+    if (!window_spread_measure(run->file.load, run->placement, run->document.shares, &spread))
+        return fail_memory(run->self);
+    (void)printf("each window on its own: mean %.4f, 95th percentile %.4f, worst %.4f\n", spread.mean,
+                 spread.percentile95, spread.worst);
+    return PARSED;
+}
+
+static int print_tables(const inspect_run *run)
 {
     int32_t layers = eplb_load_num_layers(run->file.load), experts = eplb_load_num_experts(run->file.load);
     summary s = summarize(run->imbalance, layers);
@@ -338,9 +354,11 @@ static void print_tables(const inspect_run *run)
                      (int)eplb_topology_num_ranks(eplb_placement_topology(run->placement)),
                      run->values.placement != NULL ? run->values.placement : "start layout");
     (void)printf("\nimbalance: mean %.4f, worst %.4f in layer %d\n", s.mean, s.worst, (int)s.worst_index);
+    int status = print_windows(run);
     print_layers(run, layers);
     if (run->placement != NULL && !run->values.no_map)
         print_map(run, layers, s.worst);
+    return status;
 }
 
 static int inspect(inspect_run *run)
@@ -358,10 +376,7 @@ static int inspect(inspect_run *run)
         status = measure_ranks(run);
     if (status != PARSED)
         return status;
-    if (run->values.json)
-        return print_json(run);
-    print_tables(run);
-    return PARSED;
+    return run->values.json ? print_json(run) : print_tables(run);
 }
 
 static int inspect_command(const command *self, int argc, char **argv)
@@ -384,12 +399,14 @@ const command command_inspect = {
     .operands = "LOAD",
     .least_operands = 1,
     .most_operands = 1,
-    .text = "Prints the imbalance of each layer (largest over mean), names the worst layers and their "
-            "hottest experts, "
-            "and draws the ranks' loads as a heat map, ranks down and layers across.\n\n"
-            "With --placement the ranks are those of the file; with --ranks alone they hold the layout that "
-            "engines "
-            "start from; with neither every expert counts as a rank of its own and no map is drawn.",
+    .text =
+        "Prints the imbalance of each layer (largest over mean), names the worst layers and their "
+        "hottest experts, "
+        "and draws the ranks' loads as a heat map, ranks down and layers across. The imbalance is that of "
+        "the sum of all windows; where the file has windows, a line tells it for each on its own too.\n\n"
+        "With --placement the ranks are those of the file; with --ranks alone they hold the layout that "
+        "engines "
+        "start from; with neither every expert counts as a rank of its own and no map is drawn.",
     .json = "imbalance [L], mean, worst, hottest [L] of {expert, share}, and with --placement or --ranks "
             "rank_load [L][G] "
             "in the unit of the file.",

@@ -129,6 +129,8 @@ void heatmap_print(FILE *out, const heatmap *map)
     (void)fprintf(out, "%s\n", map->title);
     if (gap >= 1)
         (void)fprintf(out, "%*slayer 0%*s%s\n", LABEL, "", gap, "", last);
+    else if (map->num_layers == 1)
+        (void)fprintf(out, "%*slayer 0\n", LABEL, "");
     else
         (void)fprintf(out, "%*slayers 0-%d\n", LABEL, "", (int)map->num_layers - 1);
     for (int32_t g = 0; g < map->num_ranks; g += ranks) {
