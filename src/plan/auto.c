@@ -6,5 +6,7 @@
 eplb_status plan_layer_auto(const layer_problem *problem, arena *scratch, layer_answer *answer,
                             eplb_error *error)
 {
+    if (problem->split == EPLB_SPLIT_EQUAL)
+        return plan_layer_equal(problem, scratch, answer, error);
     return plan_layer_greedy(problem, scratch, answer, error);
 }

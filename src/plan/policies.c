@@ -7,7 +7,8 @@
 static const plan_policy table[] = {
     {.name = "auto",
      .summary = "the best of ours for the given load, ranks and split; says why (default)",
-     .plan_layer = plan_layer_auto},
+     .plan_layer = plan_layer_auto,
+     .frontier = plan_frontier_equal},
     {.name = "deepseek",
      .summary = "exactly DeepSeek's planner, faults included: hierarchical or global",
      .plan_layer = plan_layer_deepseek,
@@ -21,6 +22,11 @@ static const plan_policy table[] = {
     {.name = "greedy",
      .summary = "hottest replica first to the least loaded rank; any ranks, no expert twice on one",
      .plan_layer = plan_layer_greedy,
+     .sums_windows = true},
+    {.name = "equal",
+     .summary = "equal split: counts and places searched together, or repaired from the current placement",
+     .plan_layer = plan_layer_equal,
+     .frontier = plan_frontier_equal,
      .sums_windows = true},
 };
 

@@ -20,5 +20,9 @@ eplb_status plan_layer_vllm(const layer_problem *problem, arena *scratch, layer_
                             eplb_error *error);
 eplb_status plan_layer_greedy(const layer_problem *problem, arena *scratch, layer_answer *answer,
                               eplb_error *error);
+eplb_status plan_layer_equal(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                             eplb_error *error);
+eplb_status plan_frontier_equal(const layer_problem *problem, arena *scratch, frontier_point *points,
+                                int32_t capacity, int32_t *num_points, eplb_error *error);
 
 #endif

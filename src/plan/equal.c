@@ -1,0 +1,391 @@
+/* Equal split: counts and places chosen together, from nothing or by repair.
+ *
+ * From nothing: greedy start, then search until a rank maximum within TOLERANCE of the proved bound or the
+ * work limit; never worse than DeepSeek's plan. With a current placement: repair first, in order of gain per
+ * received expert; what that cannot reach is tried by search and by a replan from nothing with ranks
+ * relabelled, each within the allowed moves; never worse than keeping. Costs: docs/planning/equal.md. */
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "plan/equal_bounds.h"
+#include "plan/equal_search.h"
+#include "plan/equal_start.h"
+#include "plan/group_nodes.h"
+#include "plan/keep_slots.h"
+#include "plan/policies.h"
+#include "plan/relabel.h"
+#include "plan/repair.h"
+
+#define TOLERANCE    2e-4
+#define DEFAULT_WORK INT64_C(200000)
+
+typedef struct equal_plan {
+    const layer_problem *problem;
+    replica_work work;
+    layout seats;
+    neighbourhood around;
+    equal_bounds bounds;
+    equal_areas areas;
+    bool groups_fit; /* false: groups do not fit on nodes and are not looked at */
+    double floor;    /* least time of the hottest rank with these areas */
+    double goal;     /* good enough */
+    int64_t work_limit;
+
+    int32_t *best; /* [S] best placement so far */
+    double hottest;
+    int64_t moves; /* received experts of best */
+    const char *reason;
+} equal_plan;
+
+/* Time by which sums of rounded replica loads may differ from the truth: a difference counts beyond it. */
+static double rounding(const equal_plan *plan)
+{
+    return (double)(plan->problem->num_slots / plan->problem->num_ranks + 2) * 2;
+}
+
+/* Floor of one area: its work over its speed. The hottest area bounds the layer. */
+static eplb_status area_floor(equal_plan *plan, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = plan->problem;
+    size_t nodes = (size_t)problem->num_nodes;
+    double *work = arena_take_zero(scratch, nodes, sizeof *work);
+    double *speed = arena_take_zero(scratch, nodes, sizeof *speed);
+    if (work == NULL || speed == NULL)
+        return error_memory(error, nodes * sizeof *work, "node loads");
+    for (int32_t e = 0; e < problem->num_experts; e++)
+        work[plan->areas.expert_area[e]] += replica_work_at(&plan->work, e, 1);
+    for (int32_t g = 0; g < problem->num_ranks; g++)
+        speed[plan->areas.rank_area[g]] += problem->rank_speed[g];
+    for (size_t n = 0; n < nodes; n++) {
+        if (work[n] > plan->floor * speed[n])
+            plan->floor = work[n] / speed[n];
+    }
+    return EPLB_OK;
+}
+
+/* True if no replica is outside its expert's area. */
+static bool inside_areas(const equal_plan *plan, const int32_t *expert)
+{
+    const layer_problem *problem = plan->problem;
+    for (int32_t p = 0; p < problem->num_slots; p++) {
+        if (expert[p] >= 0 &&
+            plan->areas.expert_area[expert[p]] != plan->areas.rank_area[problem->slot_rank[p]])
+            return false;
+    }
+    return true;
+}
+
+/* Binds groups to nodes, as they are now if there is a current placement, unless they do not fit. */
+static eplb_status bind_groups(equal_plan *plan, bool as_now, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = plan->problem;
+    size_t experts = (size_t)problem->num_experts, ranks = (size_t)problem->num_ranks;
+    int32_t *group_node = arena_take(scratch, (size_t)problem->num_groups, sizeof *group_node);
+    int32_t *rank_area = arena_take(scratch, ranks, sizeof *rank_area);
+    int32_t *expert_area = arena_take(scratch, experts, sizeof *expert_area);
+    if (group_node == NULL || rank_area == NULL || expert_area == NULL)
+        return error_memory(error, experts * sizeof *expert_area, "groups on nodes");
+    eplb_status status =
+        as_now ? group_nodes_read(problem, group_node, &plan->groups_fit, scratch, error)
+               : group_nodes_choose(problem, &plan->work, group_node, &plan->groups_fit, scratch, error);
+    plan->areas = (equal_areas){NULL, NULL};
+    plan->floor = plan->bounds.work_time;
+    if (status != EPLB_OK || !plan->groups_fit)
+        return status;
+    memcpy(rank_area, problem->rank_node, ranks * sizeof *rank_area);
+    for (int32_t e = 0; e < problem->num_experts; e++)
+        expert_area[e] = group_node[e / (problem->num_experts / problem->num_groups)];
+    plan->areas = (equal_areas){rank_area, expert_area};
+    if (as_now && !inside_areas(plan, problem->current))
+        return EPLB_OK; /* what lives elsewhere may stay there */
+    return area_floor(plan, scratch, error);
+}
+
+/* Sets areas, floor and goal. */
+static eplb_status set_aim(equal_plan *plan, bool as_now, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = plan->problem;
+    plan->floor = plan->bounds.work_time;
+    plan->groups_fit = true;
+    if (problem->num_groups > 1 && problem->num_nodes > 1) {
+        eplb_status status = bind_groups(plan, as_now, scratch, error);
+        if (status != EPLB_OK)
+            return status;
+    }
+    plan->around.rank_area = plan->areas.rank_area;
+    plan->around.expert_area = plan->areas.expert_area;
+    plan->goal = plan->floor * (problem->work_limit > 0 ? 1 : 1 + TOLERANCE);
+    double target = problem->target_imbalance * (plan->work.least_total / (double)problem->total_speed);
+    if (target > plan->goal)
+        plan->goal = target;
+    return EPLB_OK;
+}
+
+static eplb_status equal_plan_init(equal_plan *plan, const layer_problem *problem, arena *scratch,
+                                   eplb_error *error)
+{
+    *plan = (equal_plan){.problem = problem, .hottest = INFINITY};
+    plan->best = arena_take(scratch, (size_t)problem->num_slots, sizeof *plan->best);
+    if (plan->best == NULL)
+        return error_memory(error, (size_t)problem->num_slots * sizeof *plan->best, "best placement");
+    eplb_status status = replica_work_init(&plan->work, problem, scratch, error);
+    if (status == EPLB_OK)
+        status = equal_bounds_find(&plan->bounds, problem, &plan->work, scratch, error);
+    if (status == EPLB_OK)
+        status = layout_init(&plan->seats, problem, &plan->work, scratch, error);
+    if (status == EPLB_OK)
+        status = neighbourhood_init(&plan->around, &plan->seats, problem, scratch, error);
+    int64_t ranks = problem->num_ranks, slots = problem->num_slots;
+    int64_t sweep = 2 * slots * (slots / ranks + 1); /* the swaps around every rank, twice */
+    plan->work_limit = problem->work_limit > 0 ? problem->work_limit
+                       : sweep > DEFAULT_WORK  ? sweep
+                                               : DEFAULT_WORK;
+    return status;
+}
+
+/* Takes the layout as best if it is better by more than rounding, or as good with fewer moves. */
+static void keep_better(equal_plan *plan, double hottest, int64_t moves, const char *reason)
+{
+    double margin = rounding(plan);
+    bool good = hottest <= plan->goal && plan->hottest <= plan->goal;
+    if (good
+            ? moves >= plan->moves
+            : hottest > plan->hottest + margin || (hottest >= plan->hottest - margin && moves >= plan->moves))
+        return;
+    plan->hottest = hottest;
+    plan->moves = moves;
+    plan->reason = reason;
+    memcpy(plan->best, plan->seats.expert, (size_t)plan->problem->num_slots * sizeof *plan->best);
+}
+
+static eplb_status search(equal_plan *plan, double *hottest, arena *scratch, eplb_error *error)
+{
+    equal_search_limits limits = {plan->floor, plan->goal, plan->work_limit};
+    plan->around.home = NULL;
+    return equal_search(&plan->around, plan->problem, &limits, hottest, scratch, error);
+}
+
+/* Start and search from nothing; the layout has the result. */
+static eplb_status plan_anew(equal_plan *plan, double *hottest, arena *scratch, eplb_error *error)
+{
+    int32_t *start = arena_take(scratch, (size_t)plan->problem->num_slots, sizeof *start);
+    if (start == NULL)
+        return error_memory(error, (size_t)plan->problem->num_slots * sizeof *start, "first placement");
+    eplb_status status = equal_start(plan->problem, &plan->work, &plan->areas, start, scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    layout_set(&plan->seats, start);
+    return search(plan, hottest, scratch, error);
+}
+
+static bool has_duplicate(const layer_problem *problem, const int32_t *expert)
+{
+    for (int32_t g = 0; g < problem->num_ranks; g++) {
+        for (int32_t p = problem->first_slot[g]; p < problem->first_slot[g + 1]; p++) {
+            for (int32_t q = problem->first_slot[g]; q < p; q++) {
+                if (expert[p] == expert[q])
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* DeepSeek's plan if it exists for this input, is legal and better. */
+static eplb_status compare_deepseek(equal_plan *plan, arena *scratch, eplb_error *error)
+{
+    layer_problem problem = *plan->problem;
+    problem.split = EPLB_SPLIT_EQUAL;
+    problem.max_moves = INT64_MAX;
+    layer_answer answer = {.expert = arena_take(scratch, (size_t)problem.num_slots, sizeof(int32_t))};
+    if (answer.expert == NULL)
+        return error_memory(error, (size_t)problem.num_slots * sizeof(int32_t), "DeepSeek's plan");
+    eplb_error refusal;
+    eplb_status status = plan_layer_deepseek(&problem, scratch, &answer, &refusal);
+    if (status == EPLB_ERROR_UNSUPPORTED)
+        return EPLB_OK;
+    if (status != EPLB_OK) {
+        if (error != NULL)
+            *error = refusal;
+        return status;
+    }
+    if (has_duplicate(&problem, answer.expert))
+        return EPLB_OK;
+    int32_t hot;
+    layout_set(&plan->seats, answer.expert);
+    double hottest = layout_hottest(&plan->seats, &hot);
+    if (hottest < plan->hottest)
+        keep_better(plan, hottest, plan->moves, "DeepSeek's plan: the search found none better");
+    return EPLB_OK;
+}
+
+/* The planner without a current placement. */
+static eplb_status plan_from_nothing(equal_plan *plan, arena *scratch, eplb_error *error)
+{
+    double hottest;
+    eplb_status status = set_aim(plan, false, scratch, error);
+    if (status == EPLB_OK)
+        status = plan_anew(plan, &hottest, scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    keep_better(plan, hottest, 0, "equal split: greedy start, then search over counts and places");
+    plan->goal = 0; /* from here on better is better */
+    return compare_deepseek(plan, scratch, error);
+}
+
+static int64_t count_received(const repair *state)
+{
+    const layout *seats = state->around->seats;
+    int64_t received = 0;
+    for (size_t i = 0; i < (size_t)seats->num_ranks * (size_t)seats->words; i++) {
+        for (uint64_t rest = seats->holds[i] & ~state->home[i]; rest != 0; rest &= rest - 1)
+            received++;
+    }
+    return received;
+}
+
+static void visit_plan(void *context, const repair *state, double hottest)
+{
+    equal_plan *plan = context;
+    keep_better(plan, hottest, state->moves,
+                state->moves == state->forced ? "repair: the current placement stays"
+                                              : "repair: most balance per received expert first");
+}
+
+/* Searches on from the best placement; taken if the moves allow it. */
+static eplb_status search_on(equal_plan *plan, const repair *state, arena *scratch, eplb_error *error)
+{
+    double hottest;
+    layout_set(&plan->seats, plan->best);
+    eplb_status status = search(plan, &hottest, scratch, error);
+    if (status == EPLB_OK && count_received(state) <= plan->problem->max_moves)
+        keep_better(plan, hottest, count_received(state), "repair, then search over counts and places");
+    return status;
+}
+
+/* Plans from nothing and relabels the ranks; taken if it is better and the moves allow it. */
+static eplb_status replan(equal_plan *plan, const repair *state, arena *scratch, eplb_error *error)
+{
+    double hottest, goal = plan->goal;
+    int32_t *expert = arena_take(scratch, (size_t)plan->problem->num_slots, sizeof *expert);
+    if (expert == NULL)
+        return error_memory(error, (size_t)plan->problem->num_slots * sizeof *expert, "replan");
+    eplb_status status = set_aim(plan, false, scratch, error);
+    if (status == EPLB_OK)
+        status = plan_anew(plan, &hottest, scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    memcpy(expert, plan->seats.expert, (size_t)plan->problem->num_slots * sizeof *expert);
+    status = relabel_ranks(plan->problem, plan->areas.rank_area, state->home, plan->seats.words, expert,
+                           scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    layout_set(&plan->seats, expert);
+    int64_t received = count_received(state);
+    plan->goal = goal > plan->goal ? goal : plan->goal;
+    if (received <= plan->problem->max_moves)
+        keep_better(plan, hottest, received, "replan from nothing, ranks relabelled for most overlap");
+    return EPLB_OK;
+}
+
+static eplb_status plan_repair(equal_plan *plan, arena *scratch, eplb_error *error)
+{
+    repair state;
+    const layer_problem *problem = plan->problem;
+    eplb_status status = set_aim(plan, true, scratch, error);
+    if (status == EPLB_OK)
+        status = repair_init(&state, &plan->around, problem, scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    repair_sweep(&state, plan->goal, problem->max_moves, visit_plan, plan);
+    if (plan->hottest > plan->goal && plan->moves < problem->max_moves)
+        status = search_on(plan, &state, scratch, error);
+    if (status == EPLB_OK && plan->hottest > plan->goal && problem->max_moves > problem->num_experts / 4)
+        status = replan(plan, &state, scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    return keep_slots(problem->first_slot, problem->num_ranks, problem->num_experts, problem->current,
+                      plan->best, scratch, error);
+}
+
+eplb_status plan_layer_equal(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                             eplb_error *error)
+{
+    equal_plan plan;
+    if (problem->split != EPLB_SPLIT_EQUAL)
+        return error_text(error, EPLB_ERROR_UNSUPPORTED, "policy equal: it plans for the equal split only");
+    eplb_status status = equal_plan_init(&plan, problem, scratch, error);
+    if (status == EPLB_OK)
+        status = problem->current != NULL ? plan_repair(&plan, scratch, error)
+                                          : plan_from_nothing(&plan, scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    memcpy(answer->expert, plan.best, (size_t)problem->num_slots * sizeof *plan.best);
+    answer->bound = plan.bounds.imbalance;
+    if (plan.areas.rank_area != NULL && inside_areas(&plan, plan.best) && plan.bounds.groups > answer->bound)
+        answer->bound = plan.bounds.groups;
+    answer->reason = plan.groups_fit ? plan.reason : "groups do not fit on the nodes: planned across nodes";
+    return EPLB_OK;
+}
+
+/* The least hottest rank for each number of moves, [S + 1]; INFINITY where not seen. */
+typedef struct frontier_record {
+    double *hottest;
+    int64_t most;
+} frontier_record;
+
+static void visit_frontier(void *context, const repair *state, double hottest)
+{
+    frontier_record *record = context;
+    if (state->moves <= record->most && hottest < record->hottest[state->moves])
+        record->hottest[state->moves] = hottest;
+}
+
+/* A replan's point, if it is within reach. */
+static eplb_status record_replan(equal_plan *plan, const repair *state, frontier_record *record,
+                                 arena *scratch, eplb_error *error)
+{
+    plan->hottest = INFINITY;
+    plan->goal = 0;
+    eplb_status status = replan(plan, state, scratch, error);
+    if (status == EPLB_OK && plan->hottest < INFINITY && plan->hottest < record->hottest[plan->moves])
+        record->hottest[plan->moves] = plan->hottest;
+    return status;
+}
+
+eplb_status plan_frontier_equal(const layer_problem *problem, arena *scratch, frontier_point *points,
+                                int32_t capacity, int32_t *num_points, eplb_error *error)
+{
+    equal_plan plan;
+    repair state;
+    frontier_record record = {arena_take(scratch, (size_t)problem->num_slots + 1, sizeof(double)),
+                              problem->num_slots};
+    if (record.hottest == NULL)
+        return error_memory(error, (size_t)problem->num_slots * sizeof(double), "frontier");
+    for (int32_t i = 0; i <= problem->num_slots; i++)
+        record.hottest[i] = INFINITY;
+    eplb_status status = equal_plan_init(&plan, problem, scratch, error);
+    if (status == EPLB_OK)
+        status = set_aim(&plan, true, scratch, error);
+    if (status == EPLB_OK)
+        status = repair_init(&state, &plan.around, problem, scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    int64_t most = problem->max_moves < problem->num_slots ? problem->max_moves : problem->num_slots;
+    record.most = most;
+    (void)repair_descend(&state, plan.goal, most, visit_frontier, &record);
+    repair_levels(&state, plan.goal, most, visit_frontier, &record);
+    if (most > problem->num_experts / 4)
+        status = record_replan(&plan, &state, &record, scratch, error);
+    double mean = plan.work.least_total / (double)problem->total_speed, least = INFINITY;
+    *num_points = 0;
+    for (int64_t m = 0; m <= most && status == EPLB_OK; m++) {
+        if (!(record.hottest[m] < least) || *num_points == capacity)
+            continue;
+        least = record.hottest[m];
+        points[(*num_points)++] = (frontier_point){m, mean > 0 ? least / mean : 1};
+    }
+    return status;
+}

@@ -1,0 +1,193 @@
+/* Groups to nodes: heaviest group first to the node that is done first, then swaps and moves of groups.
+ *
+ * A node needs a slot for every expert of its groups; beyond that its load per speed decides. After the
+ * greedy start, the change that lowers the hotter of the two nodes it touches most is made until none is
+ * left: greedy alone (as in DeepSeek's hierarchical planner) is often a few per cent off. */
+#include "plan/group_nodes.h"
+
+#include <math.h>
+
+#include "base/error.h"
+
+typedef struct node_state {
+    const layer_problem *problem;
+    int32_t size; /* experts of a group */
+    int32_t num_groups;
+    int32_t num_nodes;
+    double *group_load; /* [groups] */
+    double *load;       /* [N] */
+    double *speed;      /* [N] */
+    int32_t *room;      /* [N] slots not spoken for */
+    int32_t *node;      /* [groups] */
+} node_state;
+
+static bool take_state(node_state *state, const layer_problem *problem, int32_t *group_node, arena *scratch)
+{
+    size_t groups = (size_t)problem->num_groups, nodes = (size_t)problem->num_nodes;
+    *state = (node_state){.problem = problem,
+                          .size = problem->num_experts / problem->num_groups,
+                          .num_groups = problem->num_groups,
+                          .num_nodes = problem->num_nodes,
+                          .group_load = arena_take_zero(scratch, groups, sizeof(double)),
+                          .load = arena_take_zero(scratch, nodes, sizeof(double)),
+                          .speed = arena_take_zero(scratch, nodes, sizeof(double)),
+                          .room = arena_take_zero(scratch, nodes, sizeof(int32_t)),
+                          .node = group_node};
+    if (state->group_load == NULL || state->load == NULL || state->speed == NULL || state->room == NULL)
+        return false;
+    for (int32_t g = 0; g < problem->num_ranks; g++) {
+        state->speed[problem->rank_node[g]] += problem->rank_speed[g];
+        state->room[problem->rank_node[g]] += problem->first_slot[g + 1] - problem->first_slot[g];
+    }
+    return true;
+}
+
+static void assign(node_state *state, int32_t group, int32_t node)
+{
+    state->node[group] = node;
+    state->load[node] += state->group_load[group];
+    state->room[node] -= state->size;
+}
+
+/* The heaviest group without a node; -1: all have one. */
+static int32_t heaviest_left(const node_state *state)
+{
+    int32_t best = -1;
+    for (int32_t i = 0; i < state->num_groups; i++) {
+        if (state->node[i] < 0 && (best < 0 || state->group_load[i] > state->group_load[best]))
+            best = i;
+    }
+    return best;
+}
+
+static bool assign_greedily(node_state *state)
+{
+    for (int32_t group = heaviest_left(state); group >= 0; group = heaviest_left(state)) {
+        int32_t best = -1;
+        double least = 0;
+        for (int32_t n = 0; n < state->num_nodes; n++) {
+            if (state->room[n] < state->size)
+                continue;
+            double time = (state->load[n] + state->group_load[group]) / state->speed[n];
+            if (best < 0 || time < least) {
+                best = n;
+                least = time;
+            }
+        }
+        if (best < 0)
+            return false;
+        assign(state, group, best);
+    }
+    return true;
+}
+
+typedef struct trade {
+    int32_t group;
+    int32_t other; /* -1: the group moves alone */
+    int32_t node;
+    double time; /* of the hotter node afterwards */
+} trade;
+
+static void try_trade(const node_state *state, trade candidate, trade *best)
+{
+    int32_t from = state->node[candidate.group];
+    double given = state->group_load[candidate.group];
+    if (candidate.other >= 0)
+        given -= state->group_load[candidate.other];
+    else if (state->room[candidate.node] < state->size)
+        return;
+    double here = (state->load[from] - given) / state->speed[from];
+    double there = (state->load[candidate.node] + given) / state->speed[candidate.node];
+    candidate.time = here > there ? here : there;
+    if (candidate.time < best->time)
+        *best = candidate;
+}
+
+static int32_t hottest_node(const node_state *state)
+{
+    int32_t hottest = 0;
+    double most = -1;
+    for (int32_t n = 0; n < state->num_nodes; n++) {
+        if (state->speed[n] > 0 && state->load[n] / state->speed[n] > most) {
+            most = state->load[n] / state->speed[n];
+            hottest = n;
+        }
+    }
+    return hottest;
+}
+
+/* Makes the best change at the hottest node; false if none helps. */
+static bool improve(node_state *state)
+{
+    int32_t hot = hottest_node(state);
+    trade best = {-1, -1, -1, state->load[hot] / state->speed[hot]};
+    for (int32_t group = 0; group < state->num_groups; group++) {
+        if (state->node[group] != hot)
+            continue;
+        for (int32_t n = 0; n < state->num_nodes; n++) {
+            if (n != hot && state->speed[n] > 0)
+                try_trade(state, (trade){group, -1, n, 0}, &best);
+        }
+        for (int32_t other = 0; other < state->num_groups; other++) {
+            if (state->node[other] != hot)
+                try_trade(state, (trade){group, other, state->node[other], 0}, &best);
+        }
+    }
+    if (best.group < 0)
+        return false;
+    for (int32_t i = 0; i < 2; i++) {
+        int32_t group = i == 0 ? best.group : best.other;
+        if (group < 0)
+            continue;
+        state->load[state->node[group]] -= state->group_load[group];
+        state->room[state->node[group]] += state->size;
+    }
+    assign(state, best.group, best.node);
+    if (best.other >= 0)
+        assign(state, best.other, hot);
+    return true;
+}
+
+eplb_status group_nodes_choose(const layer_problem *problem, const replica_work *work, int32_t *group_node,
+                               bool *fits, arena *scratch, eplb_error *error)
+{
+    node_state state;
+    if (!take_state(&state, problem, group_node, scratch))
+        return error_memory(error, (size_t)problem->num_groups * sizeof(double), "groups and nodes");
+    for (int32_t e = 0; e < problem->num_experts; e++)
+        state.group_load[e / state.size] += replica_work_at(work, e, 1);
+    for (int32_t i = 0; i < state.num_groups; i++)
+        group_node[i] = -1;
+    *fits = assign_greedily(&state);
+    int32_t most =
+        state.num_groups * state.num_groups; /* each step lowers a node; a guard against rounding */
+    while (*fits && most-- > 0 && improve(&state))
+        continue;
+    return EPLB_OK;
+}
+
+eplb_status group_nodes_read(const layer_problem *problem, int32_t *group_node, bool *fits, arena *scratch,
+                             eplb_error *error)
+{
+    node_state state;
+    size_t nodes = (size_t)problem->num_nodes;
+    int32_t *held = arena_take_zero(scratch, (size_t)problem->num_groups * nodes, sizeof *held);
+    if (held == NULL || !take_state(&state, problem, group_node, scratch))
+        return error_memory(error, (size_t)problem->num_groups * nodes * sizeof *held, "groups and nodes");
+    for (int32_t p = 0; p < problem->num_slots; p++) {
+        int32_t e = problem->current[p];
+        if (e >= 0)
+            held[(size_t)(e / state.size) * nodes + (size_t)problem->rank_node[problem->slot_rank[p]]]++;
+    }
+    *fits = true;
+    for (int32_t i = 0; i < state.num_groups; i++) {
+        int32_t best = 0;
+        for (int32_t n = 1; n < state.num_nodes; n++) {
+            if (held[(size_t)i * nodes + (size_t)n] > held[(size_t)i * nodes + (size_t)best])
+                best = n;
+        }
+        assign(&state, i, best);
+        *fits &= state.room[best] >= 0;
+    }
+    return EPLB_OK;
+}

@@ -1,0 +1,181 @@
+/* Greedy repair with prices: excess over a goal removed per received expert.
+ *
+ * A change of counts costs one received expert, a swap two, what was there before nothing. For a given goal
+ * no move is spent on ranks below it, so the last ranks above the goal decide the number of moves; running
+ * down to a series of goals gives the whole frontier of imbalance against moves. A descent looks at O(moves k
+ * S) changes. The bar: steepest descent of sum (load/mean)^16, whose plateaus with several hot ranks the goal
+ * avoids. Theory: Aggarwal, Motwani, Zhu, "The load rebalancing problem" (2006). */
+#include "plan/repair.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define SWEEP_GOALS 8
+#define LEAST_GAIN  1e-9 /* of all excess: below it a gain may be rounding, and a descent might not end */
+
+/* Copies the current placement without what may not stay: an expert a second time on a rank. */
+static void read_current(repair *state)
+{
+    const layer_problem *problem = state->problem;
+    layout *seats = state->around->seats;
+    memset(state->home, 0, (size_t)seats->num_ranks * (size_t)seats->words * sizeof *state->home);
+    for (int32_t g = 0; g < problem->num_ranks; g++) {
+        uint64_t *row = state->home + (size_t)g * (size_t)seats->words;
+        for (int32_t p = problem->first_slot[g]; p < problem->first_slot[g + 1]; p++) {
+            int32_t e = problem->current[p];
+            bool fresh = e >= 0 && (row[e >> 6] >> (e & 63) & 1) == 0;
+            state->start[p] = fresh ? e : -1;
+            if (fresh)
+                row[e >> 6] |= UINT64_C(1) << (e & 63);
+        }
+    }
+}
+
+/* The heaviest expert without a replica, -1 if all have one; *lost counts them. */
+static int32_t heaviest_lost(const layout *seats, int64_t *lost)
+{
+    int32_t heaviest = -1;
+    double most = -1;
+    *lost = 0;
+    for (int32_t e = 0; e < seats->num_experts; e++) {
+        if (seats->count[e] > 0)
+            continue;
+        ++*lost;
+        double work = replica_work_at(seats->work, e, 1);
+        if (work > most) {
+            most = work;
+            heaviest = e;
+        }
+    }
+    return heaviest;
+}
+
+/* "3, 17, 20 and 4 more" */
+static void list_lost(const layout *seats, int64_t lost, char *text, size_t bytes)
+{
+    size_t used = 0;
+    int64_t told = 0;
+    text[0] = '\0';
+    for (int32_t e = 0; e < seats->num_experts && told < 16; e++) {
+        if (seats->count[e] > 0)
+            continue;
+        int written = snprintf(text + used, bytes - used, "%s%d", told > 0 ? ", " : "", (int)e);
+        used += written > 0 ? (size_t)written : 0;
+        told++;
+    }
+    if (told < lost && used < bytes)
+        (void)snprintf(text + used, bytes - used, " and %lld more", (long long)(lost - told));
+}
+
+/* The slot whose rank is done first if it takes the expert: an empty one or one whose expert has others. */
+static int32_t slot_for_lost(const neighbourhood *around, int32_t expert)
+{
+    const layout *seats = around->seats;
+    double work = replica_work_at(seats->work, expert, 1), least = 0;
+    int32_t best = -1;
+    for (int32_t pass = 0; pass < 2 && best < 0; pass++) {
+        for (int32_t p = 0; p < seats->num_slots; p++) {
+            int32_t e = seats->expert[p], g = seats->slot_rank[p];
+            if ((e >= 0 && seats->count[e] < 2) || (pass == 0 && around->rank_area != NULL &&
+                                                    around->rank_area[g] != around->expert_area[expert]))
+                continue;
+            double time = (seats->rank_load[g] - seats->slot_load[p] + work) * seats->inverse_speed[g];
+            if (best < 0 || time < least) {
+                best = p;
+                least = time;
+            }
+        }
+    }
+    return best;
+}
+
+static eplb_status place_lost(repair *state, eplb_error *error)
+{
+    layout *seats = state->around->seats;
+    int64_t lost;
+    int32_t expert = heaviest_lost(seats, &lost);
+    if (lost > state->problem->max_moves) {
+        char text[160];
+        list_lost(seats, lost, text, sizeof text);
+        return error_set(
+            error, EPLB_ERROR_INFEASIBLE, (error_place){state->problem->layer, expert, -1, -1, lost},
+            "layer %d: %lld moves allowed, but %lld experts have no live replica: %s",
+            (int)state->problem->layer, (long long)state->problem->max_moves, (long long)lost, text);
+    }
+    state->forced = lost;
+    while (expert >= 0) {
+        int32_t slot = slot_for_lost(state->around, expert);
+        if (slot < 0)
+            return error_set(error, EPLB_ERROR_INFEASIBLE,
+                             (error_place){state->problem->layer, expert, -1, -1, lost},
+                             "layer %d: no slot for expert %d", (int)state->problem->layer, (int)expert);
+        layout_reassign(seats, slot, expert);
+        expert = heaviest_lost(seats, &lost);
+    }
+    return EPLB_OK;
+}
+
+eplb_status repair_init(repair *state, neighbourhood *around, const layer_problem *problem, arena *scratch,
+                        eplb_error *error)
+{
+    layout *seats = around->seats;
+    size_t slots = (size_t)seats->num_slots, words = (size_t)seats->num_ranks * (size_t)seats->words;
+    *state = (repair){.problem = problem,
+                      .around = around,
+                      .start = arena_take(scratch, slots, sizeof *state->start),
+                      .home = arena_take(scratch, words, sizeof *state->home)};
+    if (state->start == NULL || state->home == NULL)
+        return error_memory(error, words * sizeof *state->home, "current placement");
+    read_current(state);
+    layout_set(seats, state->start);
+    eplb_status status = place_lost(state, error);
+    memcpy(state->start, seats->expert, slots * sizeof *state->start);
+    return status;
+}
+
+bool repair_descend(repair *state, double goal, int64_t max_moves, repair_visit visit, void *context)
+{
+    neighbourhood *around = state->around;
+    layout *seats = around->seats;
+    layout_set(seats, state->start);
+    state->moves = state->forced;
+    around->home = state->home;
+    around->step++; /* past anything that a search before has forbidden */
+    neighbourhood_goal(around, goal);
+    int32_t hot;
+    double hottest = layout_hottest(seats, &hot);
+    visit(context, state, hottest);
+    while (neighbourhood_excess(around) > 0) {
+        around->purse = max_moves - state->moves;
+        change best = neighbourhood_best(around, hot);
+        if (best.kind == CHANGE_NONE || !(best.gain > around->total * LEAST_GAIN))
+            return false;
+        neighbourhood_apply(around, &best);
+        state->moves += best.price;
+        hottest = layout_hottest(seats, &hot);
+        visit(context, state, hottest);
+    }
+    return true;
+}
+
+void repair_levels(repair *state, double goal, int64_t max_moves, repair_visit visit, void *context)
+{
+    const layer_problem *problem = state->problem;
+    int32_t hot;
+    layout_set(state->around->seats, state->start);
+    double start = layout_hottest(state->around->seats, &hot), part = 1;
+    for (int32_t i = 0; i < SWEEP_GOALS; i++) {
+        if (problem->should_stop != NULL && problem->should_stop(problem->stop_context))
+            return;
+        part *= 0.5;
+        (void)repair_descend(state, goal + (start - goal) * part, max_moves, visit, context);
+    }
+}
+
+void repair_sweep(repair *state, double goal, int64_t max_moves, repair_visit visit, void *context)
+{
+    if (!repair_descend(state, goal, max_moves, visit, context))
+        repair_levels(state, goal, max_moves, visit, context);
+}

@@ -1,0 +1,33 @@
+/* Repair: from the current placement to a better one in few moves. */
+#ifndef PLAN_REPAIR_H
+#define PLAN_REPAIR_H
+
+#include "plan/neighbourhood.h"
+
+typedef struct repair {
+    const layer_problem *problem;
+    neighbourhood *around;
+    int32_t *start; /* [S] the current placement made legal: no expert twice on a rank, every expert served */
+    uint64_t *home; /* [G, words] what each rank holds now */
+    int64_t forced; /* received experts of `start`: those that no live rank held */
+    int64_t moves;  /* received experts of the placement being looked at */
+} repair;
+
+/* Called at `start` and after each change; around->seats is the placement, `moves` what it receives. */
+typedef void (*repair_visit)(void *context, const repair *state, double hottest);
+
+/* Prepares. Places lost experts, heaviest first. Errors: INFEASIBLE (lists lost experts that max_moves does
+ * not allow to be received), MEMORY. O(S + E + lost S). */
+eplb_status repair_init(repair *state, neighbourhood *around, const layer_problem *problem, arena *scratch,
+                        eplb_error *error);
+/* From `start`, the best change per received expert, again and again, until no rank is above `goal`, nothing
+ * helps or `max_moves` are spent. True if the goal was reached. */
+bool repair_descend(repair *state, double goal, int64_t max_moves, repair_visit visit, void *context);
+/* Descends towards `goal` and, if that takes more moves than there are, towards goals between it and where
+ * the start is: what few moves can do differs from the first steps of what many can do. */
+void repair_sweep(repair *state, double goal, int64_t max_moves, repair_visit visit, void *context);
+
+/* All those goals whatever the first one takes: the frontier. */
+void repair_levels(repair *state, double goal, int64_t max_moves, repair_visit visit, void *context);
+
+#endif
