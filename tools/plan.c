@@ -323,6 +323,8 @@ static void warn_zero_load(const plan_run *run)
 static bool gains(const plan_run *run)
 {
     if (run->current == NULL || is_published(run->values.policy) || eplb_plan_moves(run->plan).slots > 0 ||
+        run->current_file.num_slots != eplb_topology_num_slots(run->topology) ||
+        run->current_file.num_ranks != eplb_topology_num_ranks(run->topology) ||
         eplb_placement_is_valid(run->current, NULL) != EPLB_OK)
         return true;
     const double *after = eplb_plan_imbalance(run->plan);

@@ -32,7 +32,7 @@ static void print_head(FILE *out, const eplb_load *load, const eplb_plan *plan)
     (void)fprintf(out, "\npolicy %s, %s split", eplb_plan_policy(plan), splits[eplb_plan_split(plan)]);
     const char *reason = eplb_plan_reason(plan);
     if (reason != NULL && *reason != '\0')
-        (void)fprintf(out, ": %s", reason);
+        (void)fprintf(out, "\n%s", reason);
     (void)fputs("\n\n", out);
 }
 
