@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_ALIGNMENT   ((size_t)64)
+#define ARENA_ALIGNMENT ((size_t)64)
+#ifndef ARENA_CHUNK_BYTES /* tests set a small one, so that every request reaches the allocator */
 #define ARENA_CHUNK_BYTES ((size_t)64 * 1024)
+#endif
 
 struct arena_chunk {
     arena_chunk *next;
