@@ -39,6 +39,24 @@ static int32_t pack_first_round(const float *weight, const int32_t *order, int32
     return loaded ? num_packs : 0;
 }
 
+/* The second round of packs with room for two: each is full with its next item, so they are taken from the
+ * lightest up, which is from the last back; of packs that weigh the same, the lowest first. */
+static void pack_second_of_two(const float *weight, const int32_t *order, int32_t num_packs, int32_t *pack,
+                               int32_t *position)
+{
+    const int32_t *item = order + num_packs;
+    for (int32_t end = num_packs; end > 0;) {
+        int32_t first = end - 1;
+        while (first > 0 && weight[order[first - 1]] == weight[order[end - 1]])
+            first--;
+        for (int32_t g = first; g < end; g++, item++) {
+            pack[*item] = g;
+            position[*item] = 1;
+        }
+        end = first;
+    }
+}
+
 eplb_status pack_balanced(const float *weight, int32_t n, int32_t num_packs, arena *scratch, int32_t *pack,
                           int32_t *position, eplb_error *error)
 {
@@ -57,6 +75,10 @@ eplb_status pack_balanced(const float *weight, int32_t n, int32_t num_packs, are
     if (status != EPLB_OK)
         return status;
     int32_t placed = pack_first_round(weight, order, num_packs, &lightest, pack, position, held);
+    if (placed > 0 && room == 2) {
+        pack_second_of_two(weight, order, num_packs, pack, position);
+        placed = n;
+    }
     for (int32_t i = placed; i < n; i++) {
         uint64_t least = tournament_least(&lightest);
         uint32_t g = key_index(least);
