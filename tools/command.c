@@ -39,6 +39,14 @@ void warn(const command *self, const char *format, ...)
     va_end(arguments);
 }
 
+void inform(const command *self, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    message(self, "note: ", format, arguments);
+    va_end(arguments);
+}
+
 int finish_output(const command *self, int status)
 {
     errno = 0;

@@ -76,6 +76,9 @@ int complain(const command *self, const char *format, ...) __attribute__((__form
 /* The same, as "warning:". */
 void warn(const command *self, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
+/* The same, as "note:". */
+void inform(const command *self, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
+
 /* Flushes standard output; EXIT_BAD and a message when something could not be written. `status` otherwise. */
 int finish_output(const command *self, int status);
 

@@ -209,10 +209,10 @@ static int read_load(plan_run *run)
     if (io_load_read(run->load_path, &options, &run->load, &error) != EPLB_OK)
         return fail_io(run->self, &error);
     if (run->load.note[0] != '\0')
-        warn(run->self, "%s", run->load.note);
+        inform(run->self, "%s", run->load.note);
     if (run->load.num_groups > 1 && values->groups == 0 && eplb_topology_num_nodes(run->topology) > 1)
-        warn(run->self, "%s has %d expert groups; without --groups %d they may be torn across nodes",
-             run->load_path, (int)run->load.num_groups, (int)run->load.num_groups);
+        inform(run->self, "%s has %d expert groups; without --groups %d they may be torn across nodes",
+               run->load_path, (int)run->load.num_groups, (int)run->load.num_groups);
     return PARSED;
 }
 
@@ -282,12 +282,21 @@ static int make_plan(plan_run *run)
     return made == EPLB_OK ? PARSED : fail_library(run->self, &error);
 }
 
-/* The imbalance of the current placement, or else of the layout that engines start from. */
+/* Whether the ranks have the slots they have in the current placement's file. */
+static bool keeps_shape(const plan_run *run)
+{
+    return run->current_file.num_slots == eplb_topology_num_slots(run->topology) &&
+           run->current_file.num_ranks == eplb_topology_num_ranks(run->topology);
+}
+
+/* The imbalance of the current placement under its own shares, or else of the layout that engines start from.
+ */
 static int measure_before(plan_run *run)
 {
     const eplb_load *load = run->load.load;
     eplb_placement *start = NULL;
     eplb_error error;
+    const double *shares = run->current != NULL && keeps_shape(run) ? run->current_file.shares : NULL;
     int32_t layers = eplb_load_num_layers(load);
     run->before = malloc((size_t)layers * sizeof *run->before);
     if (run->before == NULL)
@@ -297,8 +306,8 @@ static int measure_before(plan_run *run)
         status = eplb_placement_create_initial(&start, run->topology, layers, eplb_load_num_experts(load),
                                                NULL, &error);
     if (status == EPLB_OK)
-        status = eplb_imbalance_per_layer(load, start != NULL ? start : run->current, NULL, run->before, NULL,
-                                          &error);
+        status = eplb_imbalance_per_layer(load, start != NULL ? start : run->current, shares, run->before,
+                                          NULL, &error);
     eplb_placement_destroy(start);
     return status == EPLB_OK ? PARSED : fail_library(run->self, &error);
 }
@@ -323,9 +332,7 @@ static void warn_zero_load(const plan_run *run)
 static bool gains(const plan_run *run)
 {
     if (run->current == NULL || is_published(run->values.policy) || eplb_plan_moves(run->plan).slots > 0 ||
-        run->current_file.num_slots != eplb_topology_num_slots(run->topology) ||
-        run->current_file.num_ranks != eplb_topology_num_ranks(run->topology) ||
-        eplb_placement_is_valid(run->current, NULL) != EPLB_OK)
+        !keeps_shape(run) || eplb_placement_is_valid(run->current, NULL) != EPLB_OK)
         return true;
     const double *after = eplb_plan_imbalance(run->plan);
     for (int32_t l = 0; l < eplb_load_num_layers(run->load.load); l++)
@@ -374,7 +381,7 @@ static int write_answers(plan_run *run)
     if (status == PARSED && values->json)
         status = write_document(run, IO_FORMAT_JSON, NULL);
     if (status == PARSED && !values->json && !to_stdout && !plain)
-        plan_report(stdout, run->load.load, run->plan, run->before, run->current != NULL);
+        plan_report(stdout, run->load.num_windows, run->plan, run->before, run->current != NULL);
     return status;
 }
 

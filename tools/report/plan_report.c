@@ -9,20 +9,21 @@
 
 enum { WORST_LAYERS = 3 };
 
-static void print_head(FILE *out, const eplb_load *load, const eplb_plan *plan)
+static void print_head(FILE *out, int64_t num_windows, const eplb_plan *plan)
 {
     static const char *const splits[] = {"equal", "weighted", "batch"};
     const eplb_placement *placement = eplb_plan_placement(plan);
     const eplb_topology *topology = eplb_placement_topology(placement);
     const struct {
-        int32_t count;
+        int64_t count;
         const char *noun, *after;
-    } sizes[] = {{eplb_load_num_layers(load), "layer", ", "},
-                 {eplb_load_num_experts(load), "expert", ", "},
+    } sizes[] = {{num_windows, "window", ", "},
+                 {eplb_placement_num_layers(placement), "layer", ", "},
+                 {eplb_placement_num_experts(placement), "expert", ", "},
                  {eplb_placement_num_slots(placement), "slot", " on "},
                  {eplb_topology_num_ranks(topology), "rank", ", "},
                  {eplb_topology_num_nodes(topology), "node", ""}};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = num_windows > 1 ? 0 : 1; i < sizeof sizes / sizeof sizes[0]; i++) {
         print_count(out, sizes[i].count, sizes[i].noun);
         (void)fputs(sizes[i].after, out);
     }
@@ -65,13 +66,13 @@ static void print_layers(FILE *out, const eplb_plan *plan, const double *before,
     table_destroy(rows);
 }
 
-void plan_report(FILE *out, const eplb_load *load, const eplb_plan *plan, const double *before,
+void plan_report(FILE *out, int64_t num_windows, const eplb_plan *plan, const double *before,
                  bool from_current)
 {
     static const char *const heads[] = {"<imbalance", "mean", "worst", "layer", NULL};
-    int32_t layers = eplb_load_num_layers(load);
+    int32_t layers = eplb_placement_num_layers(eplb_plan_placement(plan));
     table *rows = table_create(heads);
-    print_head(out, load, plan);
+    print_head(out, num_windows, plan);
     summary_row(rows, from_current ? "current" : "start layout", before, layers);
     summary_row(rows, "plan", eplb_plan_imbalance(plan), layers);
     summary_row(rows, "lower bound", eplb_plan_lower_bound(plan), layers);

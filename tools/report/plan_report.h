@@ -7,8 +7,8 @@
 #include <eplb/plan.h>
 
 /* Prints sizes, imbalance before and after with bound and gap, the worst layers and, when the plan started
- * from a current placement, the moves. before [L]. */
-void plan_report(FILE *out, const eplb_load *load, const eplb_plan *plan, const double *before,
+ * from a current placement, the moves. num_windows: of the load's file; before [L]. */
+void plan_report(FILE *out, int64_t num_windows, const eplb_plan *plan, const double *before,
                  bool from_current);
 
 #endif
