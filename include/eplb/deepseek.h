@@ -37,6 +37,17 @@ EPLB_API eplb_status eplb_rebalance_experts(const float *weight, int32_t num_lay
                                             int32_t *replica_rank, int32_t *logical_count,
                                             const eplb_allocator *allocator, eplb_error *error);
 
+/* What eplb_rebalance_experts wrote, in the form that the module returns and engines index with: physical_out
+ * [L, S], dense_out [L, E, width] (the slot of each replica by its number, -1 behind the last) and count_out
+ * [L, E]. width is at least the largest count. Errors: INVALID (an id or number out of range: layer, slot,
+ * value; the outputs are then incomplete). O(L (S + E width)), allocates nothing. */
+EPLB_API eplb_status eplb_rebalance_tables_int64(int32_t num_layers, int32_t num_logical,
+                                                 int32_t num_replicas, int32_t width,
+                                                 const int32_t *physical_to_logical,
+                                                 const int32_t *replica_rank, const int32_t *logical_count,
+                                                 int64_t *physical_out, int64_t *dense_out,
+                                                 int64_t *count_out, eplb_error *error);
+
 EPLB_END_DECLS
 
 #endif
