@@ -47,12 +47,8 @@ static double heaviest_group(const int64_t *load, int32_t num_experts, int32_t n
 
 /* Least time of the hottest rank for these costs. */
 static eplb_status least_time(double *time, const layer_problem *problem, const replica_work *work,
-                              arena *scratch, eplb_error *error)
+                              int32_t *count, arena *scratch, eplb_error *error)
 {
-    size_t experts = (size_t)problem->num_experts;
-    int32_t *count = arena_take(scratch, experts, sizeof *count);
-    if (count == NULL)
-        return error_memory(error, experts * sizeof *count, "bounds");
     eplb_status status = replica_counts(work, problem->num_experts, problem->num_slots, problem->num_ranks,
                                         count, scratch, error);
     if (status != EPLB_OK)
@@ -71,7 +67,11 @@ static eplb_status least_time(double *time, const layer_problem *problem, const 
 eplb_status equal_bounds_find(equal_bounds *bounds, const layer_problem *problem, const replica_work *work,
                               arena *scratch, eplb_error *error)
 {
-    eplb_status status = least_time(&bounds->work_time, problem, work, scratch, error);
+    size_t experts = (size_t)problem->num_experts;
+    bounds->count = arena_take(scratch, experts, sizeof *bounds->count);
+    if (bounds->count == NULL)
+        return error_memory(error, experts * sizeof *bounds->count, "bounds");
+    eplb_status status = least_time(&bounds->work_time, problem, work, bounds->count, scratch, error);
     bounds->imbalance = 1;
     bounds->groups = 1;
     if (status != EPLB_OK || problem->total == 0)
@@ -81,9 +81,12 @@ eplb_status equal_bounds_find(equal_bounds *bounds, const layer_problem *problem
         layer_problem plain = *problem;
         plain.plain_cost = true;
         replica_work tokens;
+        int32_t *count = arena_take(scratch, experts, sizeof *count);
+        if (count == NULL)
+            return error_memory(error, experts * sizeof *count, "bounds");
         status = replica_work_init(&tokens, &plain, scratch, error);
         if (status == EPLB_OK)
-            status = least_time(&tokens_time, &plain, &tokens, scratch, error);
+            status = least_time(&tokens_time, &plain, &tokens, count, scratch, error);
         if (status != EPLB_OK)
             return status;
         tokens_mean = tokens.least_total / (double)problem->total_speed;

@@ -7,6 +7,7 @@
 typedef struct equal_bounds {
     double work_time; /* in units of replica_work per unit of speed: no placement's hottest rank is below */
     double imbalance; /* the same for plain tokens, as max / mean; >= 1 */
+    int32_t *count;   /* [E] counts with the least largest replica, for all slots and ranks */
     double groups;    /* the same if no replica leaves the node of its group */
 } equal_bounds;
 

@@ -19,18 +19,23 @@ static int32_t useful_slots(const layer_problem *problem, int32_t *ranks)
     return slots;
 }
 
-static eplb_status start_area(const layer_problem *problem, const replica_work *work, int32_t *expert,
-                              arena *scratch, eplb_error *error)
+/* known: counts for all slots and ranks, or NULL. */
+static eplb_status start_area(const layer_problem *problem, const replica_work *work, const int32_t *known,
+                              int32_t *expert, arena *scratch, eplb_error *error)
 {
     size_t experts = (size_t)problem->num_experts;
-    int32_t *count = arena_take(scratch, experts, sizeof *count);
     double *replica_load = arena_take(scratch, experts, sizeof *replica_load);
-    if (count == NULL || replica_load == NULL)
+    int32_t *own = arena_take(scratch, experts, sizeof *own);
+    if (own == NULL || replica_load == NULL)
         return error_memory(error, experts * sizeof *replica_load, "first placement");
     int32_t ranks, slots = useful_slots(problem, &ranks);
-    eplb_status status = replica_counts(work, problem->num_experts, slots, ranks, count, scratch, error);
-    if (status != EPLB_OK)
-        return status;
+    const int32_t *count = known;
+    if (count == NULL || slots != problem->num_slots || ranks != problem->num_ranks) {
+        eplb_status status = replica_counts(work, problem->num_experts, slots, ranks, own, scratch, error);
+        if (status != EPLB_OK)
+            return status;
+        count = own;
+    }
     for (int32_t e = 0; e < problem->num_experts; e++)
         replica_load[e] = work->least_total > 0 ? replica_work_at(work, e, count[e])
                                                 : 1 / (double)count[e]; /* no load: spread evenly */
@@ -50,17 +55,17 @@ static eplb_status start_node(const layer_problem *problem, int32_t node, const 
         return error_memory(error, (size_t)part.problem.num_slots * sizeof *inside, "first placement");
     status = replica_work_init(&work, &part.problem, scratch, error);
     if (status == EPLB_OK)
-        status = start_area(&part.problem, &work, inside, scratch, error);
+        status = start_area(&part.problem, &work, NULL, inside, scratch, error);
     for (int32_t p = 0; status == EPLB_OK && p < part.problem.num_slots; p++)
         expert[part.slot[p]] = inside[p] >= 0 ? part.expert[inside[p]] : -1;
     return status;
 }
 
-eplb_status equal_start(const layer_problem *problem, const replica_work *work, const equal_areas *areas,
-                        int32_t *expert, arena *scratch, eplb_error *error)
+eplb_status equal_start(const layer_problem *problem, const replica_work *work, const int32_t *count,
+                        const equal_areas *areas, int32_t *expert, arena *scratch, eplb_error *error)
 {
     if (areas->rank_area == NULL)
-        return start_area(problem, work, expert, scratch, error);
+        return start_area(problem, work, count, expert, scratch, error);
     for (int32_t p = 0; p < problem->num_slots; p++)
         expert[p] = -1;
     eplb_status status = EPLB_OK;

@@ -45,6 +45,8 @@ eplb_status layout_init(layout *seats, const layer_problem *problem, const repli
         .expert = arena_take(scratch, slots, sizeof *seats->expert),
         .slot_load = arena_take(scratch, slots, sizeof *seats->slot_load),
         .rank_load = arena_take(scratch, ranks, sizeof *seats->rank_load),
+        .sorted_slot = arena_take(scratch, slots, sizeof *seats->sorted_slot),
+        .sorted_load = arena_take(scratch, slots, sizeof *seats->sorted_load),
         .count = arena_take(scratch, experts, sizeof *seats->count),
         .replica_load = arena_take(scratch, experts, sizeof *seats->replica_load),
         .fewer_load = arena_take(scratch, experts, sizeof *seats->fewer_load),
@@ -56,9 +58,10 @@ eplb_status layout_init(layout *seats, const layer_problem *problem, const repli
         .words = (int32_t)words,
     };
     bool complete = inverse != NULL && seats->expert != NULL && seats->slot_load != NULL &&
-                    seats->rank_load != NULL && seats->count != NULL && seats->replica_load != NULL &&
-                    seats->fewer_load != NULL && seats->more_load != NULL && seats->first != NULL &&
-                    seats->next != NULL && seats->previous != NULL && seats->holds != NULL;
+                    seats->rank_load != NULL && seats->sorted_slot != NULL && seats->sorted_load != NULL &&
+                    seats->count != NULL && seats->replica_load != NULL && seats->fewer_load != NULL &&
+                    seats->more_load != NULL && seats->first != NULL && seats->next != NULL &&
+                    seats->previous != NULL && seats->holds != NULL;
     return complete ? EPLB_OK : error_memory(error, ranks * words * sizeof *seats->holds, "layer layout");
 }
 
@@ -94,6 +97,23 @@ static void unchain(layout *seats, int32_t slot, int32_t expert)
         seats->previous[next] = previous;
 }
 
+/* Brings the order of a rank's slots up to date. Few loads have changed since it was right: insertion sort.
+ */
+static void sort_rank(layout *seats, int32_t rank)
+{
+    int32_t start = seats->first_slot[rank], end = seats->first_slot[rank + 1];
+    for (int32_t i = start; i < end; i++) {
+        int32_t slot = seats->sorted_slot[i], j = i;
+        double load = seats->slot_load[slot];
+        for (; j > start && seats->sorted_load[j - 1] < load; j--) {
+            seats->sorted_load[j] = seats->sorted_load[j - 1];
+            seats->sorted_slot[j] = seats->sorted_slot[j - 1];
+        }
+        seats->sorted_load[j] = load;
+        seats->sorted_slot[j] = slot;
+    }
+}
+
 /* Looks up what a replica costs at this count, one less and one more. */
 static void price_counts(layout *seats, int32_t expert)
 {
@@ -125,9 +145,11 @@ void layout_set(layout *seats, const int32_t *expert)
         for (int32_t p = seats->first_slot[g]; p < seats->first_slot[g + 1]; p++) {
             int32_t e = seats->expert[p];
             seats->slot_load[p] = e >= 0 ? seats->replica_load[e] : 0;
+            seats->sorted_slot[p] = p;
             sum += seats->slot_load[p];
         }
         seats->rank_load[g] = sum;
+        sort_rank(seats, g);
     }
 }
 
@@ -160,6 +182,8 @@ void layout_swap(layout *seats, int32_t slot, int32_t other)
     seat(seats, other, a, a_load);
     seats->rank_load[seats->slot_rank[slot]] += b_load - a_load;
     seats->rank_load[seats->slot_rank[other]] += a_load - b_load;
+    sort_rank(seats, seats->slot_rank[slot]);
+    sort_rank(seats, seats->slot_rank[other]);
 }
 
 /* Gives an expert a count and every holder the new work of a replica. */
@@ -172,6 +196,7 @@ static void recount(layout *seats, int32_t expert, int32_t count)
     for (int32_t p = seats->first[expert]; p >= 0; p = seats->next[p]) {
         seats->slot_load[p] = load;
         seats->rank_load[seats->slot_rank[p]] += step;
+        sort_rank(seats, seats->slot_rank[p]);
     }
 }
 
@@ -187,6 +212,7 @@ void layout_reassign(layout *seats, int32_t slot, int32_t expert)
     double load = expert >= 0 ? seats->replica_load[expert] : 0;
     seat(seats, slot, expert, load);
     seats->rank_load[rank] += load;
+    sort_rank(seats, rank);
 }
 
 double layout_hottest(const layout *seats, int32_t *rank)

@@ -21,6 +21,8 @@ typedef struct layout {
     int32_t *expert;      /* [S] */
     double *slot_load;    /* [S] work of what the slot holds */
     double *rank_load;    /* [G] */
+    int32_t *sorted_slot; /* [S] slots of each rank, heaviest first, from first_slot[rank] on */
+    double *sorted_load;  /* [S] their loads */
     int32_t *count;       /* [E] */
     double *replica_load; /* [E] work of one replica at this count */
     double *fewer_load;   /* [E] the same with one replica less (0 at count < 2) */

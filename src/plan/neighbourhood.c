@@ -87,65 +87,76 @@ static int32_t receives(const neighbourhood *around, int32_t rank, int32_t exper
 
 /* Takes the change as best if it can be paid and scores more. A gain counts per received expert; what costs
  * nothing, or gives one back, counts as one, so that no score exceeds its gain. */
-static void offer(const neighbourhood *around, change candidate, change *best)
+static bool offer(const neighbourhood *around, change candidate, change *best)
 {
     candidate.score = candidate.gain;
     if (around->home != NULL) {
         if (candidate.price > around->purse)
-            return;
+            return false;
         if (candidate.price > 1 && candidate.gain > 0)
             candidate.score /= candidate.price;
     }
-    if (candidate.score > best->score)
-        *best = candidate;
+    if (candidate.score <= best->score)
+        return false;
+    *best = candidate;
+    return true;
 }
 
-static void consider_swap(neighbourhood *around, int32_t slot, int32_t other, double gain, change *best)
+static bool consider_swap(neighbourhood *around, int32_t slot, int32_t other, double gain, change *best)
 {
     const layout *seats = around->seats;
     int32_t a = seats->slot_rank[slot], b = seats->slot_rank[other];
     int32_t x = seats->expert[slot], y = seats->expert[other];
-    if (around->slot_free[other] > around->step || layout_holds(seats, a, y))
-        return;
+    if (around->slot_free[slot] > around->step || around->slot_free[other] > around->step ||
+        layout_holds(seats, a, y) || layout_holds(seats, b, x))
+        return false;
     int32_t price = 0;
     if (around->home != NULL)
         price =
             receives(around, a, y) + receives(around, b, x) - receives(around, a, x) - receives(around, b, y);
-    offer(around, (change){CHANGE_SWAP, slot, other, -1, price, gain, 0}, best);
+    return offer(around, (change){CHANGE_SWAP, slot, other, -1, price, gain, 0}, best);
 }
 
-/* Swaps of the hot rank's slots with those of rank `b`. A swap that hands over `d` more than it brings back
- * can only beat the best if neither rank then has more excess than both have now, less the best's gain: that
- * puts d between two bounds, and most pairs fail them. */
+/* What a swap between the hot rank and another must hand over, net, to beat the best: more than `least`, less
+ * than `most`, so that neither rank then has more excess than both have now less the best's gain. */
+typedef struct window {
+    double least;
+    double most;
+} window;
+
+static window swap_window(const neighbourhood *around, int32_t hot, int32_t b, double best_score)
+{
+    const double *load = around->seats->rank_load;
+    double left = around->excess[hot] + around->excess[b] - best_score;
+    if (left <= 0)
+        return (window){0, 0};
+    double root = sqrt(left);
+    return (window){load[hot] - around->limit[hot] - root * around->speed[hot],
+                    around->limit[b] + root * around->speed[b] - load[b]};
+}
+
+/* Swaps of the hot rank's slots with those of rank `b`. Both are sorted by load, so that the partners of a
+ * slot are a run that moves on from slot to slot; most ranks have none. */
 static void look_at_rank(neighbourhood *around, int32_t hot, int32_t b, change *best)
 {
     const layout *seats = around->seats;
-    const double *slot_load = seats->slot_load;
+    const double *load = seats->sorted_load;
     double hot_load = seats->rank_load[hot], b_load = seats->rank_load[b];
     double before = around->excess[hot] + around->excess[b];
-    double left = before - best->score;
-    if (left <= 0)
-        return;
-    double root = sqrt(left);
-    double least = hot_load - around->limit[hot] - root * around->speed[hot];
-    double most = around->limit[b] + root * around->speed[b] - b_load;
-    if (least >= most)
-        return;
-    int32_t start = seats->first_slot[b], end = seats->first_slot[b + 1];
-    for (int32_t i = seats->first_slot[hot]; i < seats->first_slot[hot + 1]; i++) {
-        if (around->slot_free[i] > around->step || layout_holds(seats, b, seats->expert[i]))
-            continue;
-        double from = slot_load[i] - most, to = slot_load[i] - least;
-        for (int32_t j = start; j < end; j++) {
-            if (!((slot_load[j] > from) & (slot_load[j] < to)))
-                continue;
-            double gain = before - excess_at(around, hot, hot_load - slot_load[i] + slot_load[j]) -
-                          excess_at(around, b, b_load + slot_load[i] - slot_load[j]);
-            if (gain > best->score)
-                consider_swap(around, i, j, gain, best);
+    int32_t at = seats->first_slot[b], end = seats->first_slot[b + 1];
+    window open = swap_window(around, hot, b, best->score);
+    around->looked += seats->first_slot[hot + 1] - seats->first_slot[hot] + end - at;
+    for (int32_t i = seats->first_slot[hot]; i < seats->first_slot[hot + 1] && open.least < open.most; i++) {
+        while (at < end && load[at] >= load[i] - open.least)
+            at++;
+        for (int32_t j = at; j < end && load[j] > load[i] - open.most; j++) {
+            double gain = before - excess_at(around, hot, hot_load - load[i] + load[j]) -
+                          excess_at(around, b, b_load + load[i] - load[j]);
+            if (gain > best->score &&
+                consider_swap(around, seats->sorted_slot[i], seats->sorted_slot[j], gain, best))
+                open = swap_window(around, hot, b, best->score);
         }
     }
-    around->looked += (int64_t)(seats->first_slot[hot + 1] - seats->first_slot[hot]) * (end - start);
 }
 
 /* What is known about taking a replica from an expert (or filling an empty slot). */
@@ -226,7 +237,7 @@ static void consider_reassign(neighbourhood *around, int32_t slot, const loss *f
     int32_t price = 0;
     if (around->home != NULL)
         price = receives(around, rank, winner) - receives(around, rank, from->expert);
-    offer(around, (change){CHANGE_REASSIGN, slot, -1, winner, price, gain, 0}, best);
+    (void)offer(around, (change){CHANGE_REASSIGN, slot, -1, winner, price, gain, 0}, best);
 }
 
 /* Excess that is certain once `slot` has lost its expert and before it has another: of all ranks but its own.
