@@ -13,14 +13,29 @@ typedef struct plan_answers {
     const char **reason; /* [L], may hold NULL */
 } plan_answers;
 
+/* How far a request is: shared by the passes over its layers. */
+typedef struct plan_progress {
+    double deadline; /* monotonic; 0: none */
+    int64_t done;    /* layers visited in all passes */
+    int64_t total;   /* layers to visit in all passes */
+} plan_progress;
+
+/* What is done with one layer; `context` is the pass's own. The problem's fields are all set. */
+typedef eplb_status (*layer_visitor)(void *context, layer_problem *problem, arena *scratch,
+                                     eplb_error *error);
+
+/* Visits every layer once, on up to params.num_threads threads; calls for different layers may run at the
+ * same time. On failure the error of the lowest failing layer is reported, whatever the number of threads.
+ * Errors: the visitor's, CANCELLED, SYSTEM, MEMORY. */
+eplb_status visit_layers(const plan_request *request, layer_visitor visit, void *context,
+                         plan_progress *progress, const eplb_allocator *allocator, eplb_error *error);
+
 /* Plans every layer; move_limit[L] bounds the received experts of each (NULL: params.max_moves_per_layer).
- * `started` is the monotonic time of the request. On failure the error of the lowest failing layer is
- * reported, whatever the number of threads. Errors: the policy's, CANCELLED, SYSTEM, MEMORY. */
-eplb_status plan_layers(const plan_request *request, const int64_t *move_limit, double started,
+ * Errors: as visit_layers. */
+eplb_status plan_layers(const plan_request *request, const int64_t *move_limit, plan_progress *progress,
                         plan_answers *answers, const eplb_allocator *allocator, eplb_error *error);
 
-/* One layer of the request as a problem, with arrays from `scratch`; NULL text fields apart, everything of
- * layer_problem is set. Errors: MEMORY. */
+/* One layer of the request as a problem that nobody stops, with arrays from `scratch`. Errors: MEMORY. */
 eplb_status layer_problem_create(layer_problem *problem, const plan_request *request, int32_t layer,
                                  arena *scratch, eplb_error *error);
 

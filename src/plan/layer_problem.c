@@ -90,12 +90,19 @@ static void copy_wishes(layer_problem *problem, const eplb_plan_params *params)
     problem->work_limit = params->work_limit;
 }
 
+static bool never_stop(void *context)
+{
+    (void)context;
+    return false;
+}
+
 eplb_status layer_problem_create(layer_problem *problem, const plan_request *request, int32_t layer,
                                  arena *scratch, eplb_error *error)
 {
     bool sums = request->policy->sums_windows;
     *problem = (layer_problem){.layer = layer,
                                .num_experts = request->num_experts,
+                               .should_stop = never_stop,
                                .num_windows = sums ? 1 : eplb_load_num_windows(request->load)};
     copy_ranks(problem, request->live);
     copy_wishes(problem, &request->params);

@@ -7,14 +7,14 @@
 #include "plan/move_budget.h"
 
 #include "base/error.h"
-#include "plan/layer_loop.h"
-
 #define MOST_POINTS 256 /* of one layer's frontier */
 
 typedef struct budget {
+    const plan_request *request;
     int32_t num_layers;
+    int32_t capacity;      /* points of a layer's frontier */
     int64_t left;          /* moves not yet granted */
-    frontier_point *point; /* [L, MOST_POINTS] hulls */
+    frontier_point *point; /* [L, capacity] hulls */
     int32_t *num_points;   /* [L] */
     int32_t *at;           /* [L] point granted so far */
     int64_t *limit;        /* [L] */
@@ -46,7 +46,7 @@ static double next_gain(const budget *b, int32_t layer)
     int32_t at = b->at[layer];
     if (at + 1 >= b->num_points[layer])
         return -1.0;
-    const frontier_point *point = b->point + (size_t)layer * MOST_POINTS + at;
+    const frontier_point *point = b->point + (size_t)layer * (size_t)b->capacity + at;
     return point[1].moves - point[0].moves <= b->left ? slope(&point[0], &point[1]) : -1.0;
 }
 
@@ -66,35 +66,37 @@ static void grant_steps(budget *b)
         }
         if (best < 0)
             return;
-        const frontier_point *point = b->point + (size_t)best * MOST_POINTS + b->at[best]++;
+        const frontier_point *point = b->point + (size_t)best * (size_t)b->capacity + b->at[best]++;
         b->left -= point[1].moves - point[0].moves;
         b->limit[best] = point[1].moves;
     }
 }
 
-static eplb_status read_frontier(budget *b, const plan_request *request, int32_t layer, arena *scratch,
-                                 eplb_error *error)
+/* A pass over the layers: reads each one's frontier. */
+static eplb_status read_frontier(void *context, layer_problem *problem, arena *scratch, eplb_error *error)
 {
-    layer_problem problem;
-    arena_mark mark = arena_position(scratch);
-    eplb_status status = layer_problem_create(&problem, request, layer, scratch, error);
-    if (status != EPLB_OK)
-        return status;
-    if (problem.max_moves > b->left)
-        problem.max_moves = b->left;
-    frontier_point *point = b->point + (size_t)layer * MOST_POINTS;
-    status = request->policy->frontier(&problem, scratch, point, MOST_POINTS, &b->num_points[layer], error);
-    arena_rewind(scratch, mark);
-    if (status != EPLB_OK)
-        return status;
-    if (b->num_points[layer] < 1 || point[0].moves > b->left)
-        return error_set(
-            error, EPLB_ERROR_INFEASIBLE, (error_place){layer, -1, -1, -1, point[0].moves},
-            "layer %d: experts without a live replica need %lld moves, %lld of the limit are left", layer,
-            (long long)point[0].moves, (long long)b->left);
-    b->limit[layer] = point[0].moves;
-    b->left -= point[0].moves;
-    b->num_points[layer] = reduce_to_hull(point, b->num_points[layer]);
+    budget *b = context;
+    if (problem->max_moves > b->left)
+        problem->max_moves = b->left;
+    frontier_point *point = b->point + (size_t)problem->layer * (size_t)b->capacity;
+    return b->request->policy->frontier(problem, scratch, point, b->capacity, &b->num_points[problem->layer],
+                                        error);
+}
+
+/* Grants what serves lost experts, layer after layer, and reduces the rest to hulls. */
+static eplb_status grant_needs(budget *b, eplb_error *error)
+{
+    for (int32_t l = 0; l < b->num_layers; l++) {
+        frontier_point *point = b->point + (size_t)l * (size_t)b->capacity;
+        if (b->num_points[l] < 1 || point[0].moves > b->left)
+            return error_set(error, EPLB_ERROR_INFEASIBLE, (error_place){l, -1, -1, -1, point[0].moves},
+                             "layer %d: experts without a live replica need %lld moves, %lld of the limit "
+                             "are left",
+                             l, (long long)point[0].moves, (long long)b->left);
+        b->limit[l] = point[0].moves;
+        b->left -= point[0].moves;
+        b->num_points[l] = reduce_to_hull(point, b->num_points[l]);
+    }
     return EPLB_OK;
 }
 
@@ -108,27 +110,38 @@ static void divide_evenly(const plan_request *request, int64_t *limit)
     }
 }
 
-eplb_status move_budget_divide(const plan_request *request, int64_t *limit, const eplb_allocator *allocator,
-                               eplb_error *error)
+bool move_budget_visits(const plan_request *request)
 {
-    if (request->policy->frontier == NULL || request->params.current == NULL) {
+    return request->params.max_moves != EPLB_UNLIMITED && request->policy->frontier != NULL &&
+           request->params.current != NULL;
+}
+
+eplb_status move_budget_divide(const plan_request *request, int64_t *limit, plan_progress *progress,
+                               const eplb_allocator *allocator, eplb_error *error)
+{
+    if (!move_budget_visits(request)) {
         divide_evenly(request, limit);
         return EPLB_OK;
     }
     arena memory;
     arena_init(&memory, allocator);
-    size_t layers = (size_t)request->num_layers;
-    budget b = {.num_layers = request->num_layers,
-                .left = request->params.max_moves,
-                .point = arena_take(&memory, layers * MOST_POINTS, sizeof(frontier_point)),
+    int64_t most = request->params.max_moves;
+    size_t layers = (size_t)request->num_layers, points = most < MOST_POINTS ? (size_t)most + 1 : MOST_POINTS;
+    budget b = {.request = request,
+                .num_layers = request->num_layers,
+                .capacity = (int32_t)points,
+                .left = most,
+                .point = arena_take_zero(&memory, layers * points, sizeof(frontier_point)),
                 .num_points = arena_take_zero(&memory, layers, sizeof(int32_t)),
                 .at = arena_take_zero(&memory, layers, sizeof(int32_t)),
                 .limit = limit};
-    eplb_status status = EPLB_OK;
+    eplb_status status;
     if (b.point == NULL || b.num_points == NULL || b.at == NULL)
-        status = error_memory(error, layers * MOST_POINTS * sizeof(frontier_point), "the frontiers");
-    for (int32_t l = 0; status == EPLB_OK && l < request->num_layers; l++)
-        status = read_frontier(&b, request, l, &memory, error);
+        status = error_memory(error, layers * points * sizeof(frontier_point), "the frontiers");
+    else
+        status = visit_layers(request, read_frontier, &b, progress, allocator, error);
+    if (status == EPLB_OK)
+        status = grant_needs(&b, error);
     if (status == EPLB_OK)
         grant_steps(&b);
     arena_destroy(&memory);

@@ -120,16 +120,19 @@ static eplb_status run_policy(const plan_request *request, double started, plan_
                               arena *memory, const eplb_allocator *allocator, eplb_error *error)
 {
     int64_t *limit = NULL;
+    double seconds = request->params.time_limit_seconds;
+    plan_progress progress = {.deadline = seconds > 0.0 ? started + seconds : 0.0,
+                              .total = (move_budget_visits(request) ? 2 : 1) * (int64_t)request->num_layers};
     if (request->params.max_moves != EPLB_UNLIMITED) {
         size_t layers = (size_t)request->num_layers;
         limit = arena_take(memory, layers, sizeof *limit);
         if (limit == NULL)
             return error_memory(error, layers * sizeof *limit, "the limits of moves");
-        eplb_status status = move_budget_divide(request, limit, allocator, error);
+        eplb_status status = move_budget_divide(request, limit, &progress, allocator, error);
         if (status != EPLB_OK)
             return status;
     }
-    return plan_layers(request, limit, started, answers, allocator, error);
+    return plan_layers(request, limit, &progress, answers, allocator, error);
 }
 
 eplb_status eplb_plan_create(eplb_plan **plan, const eplb_load *load, const eplb_topology *topology,

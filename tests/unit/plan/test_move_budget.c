@@ -15,9 +15,8 @@ static eplb_status made_up(const layer_problem *problem, arena *scratch, frontie
     static const frontier_point layers[3][3] = {
         {{0, 2.0}, {1, 1.9}, {2, 1.2}}, {{0, 1.5}, {1, 1.2}, {2, 1.1}}, {{0, 1.0}}};
     static const int32_t counts[3] = {3, 3, 1};
-    assert_true(capacity >= 3);
-    memcpy(points, layers[problem->layer], sizeof layers[0]);
-    *num_points = counts[problem->layer];
+    *num_points = counts[problem->layer] < capacity ? counts[problem->layer] : capacity;
+    memcpy(points, layers[problem->layer], (size_t)*num_points * sizeof *points);
     return EPLB_OK;
 }
 
@@ -53,7 +52,8 @@ static void divide(layer_frontier frontier, int64_t max_moves, int64_t per_layer
     request.live = &live;
     request.policy = &policy;
     int64_t limit[3] = {-1, -1, -1};
-    assert_int_equal(move_budget_divide(&request, limit, NULL, NULL), expected);
+    plan_progress progress = {.total = 3};
+    assert_int_equal(move_budget_divide(&request, limit, &progress, NULL, NULL), expected);
     for (int l = 0; l < 3 && expected == EPLB_OK; l++)
         assert_int_equal(limit[l], limits[l]);
     arena_destroy(&memory);

@@ -406,6 +406,62 @@ static void test_reasons_are_counted(void **state)
     eplb_load_destroy(load);
 }
 
+static double mean_imbalance(const eplb_plan *plan, int32_t layers)
+{
+    double sum = 0.0;
+    for (int32_t l = 0; l < layers; l++)
+        sum += eplb_plan_imbalance(plan)[l];
+    return sum / layers;
+}
+
+/* A total of moves is kept, and it goes where it gains: one layer is skewed, the others nearly even. */
+static void test_total_of_moves(void **state)
+{
+    (void)state;
+    enum { LAYERS = 6, EXPERTS = 32, RANKS = 8 };
+    int64_t counts[LAYERS][EXPERTS];
+    for (int l = 0; l < LAYERS; l++) {
+        for (int e = 0; e < EXPERTS; e++)
+            counts[l][e] = l == 3 ? 5000 / (1 + e) : 100 + (e * 7 + l) % 5;
+    }
+    eplb_load *load = case_load(1, LAYERS, EXPERTS, counts[0]);
+    eplb_topology *topology = case_topology(RANKS, 1, 5);
+    eplb_placement *current;
+    assert_int_equal(eplb_placement_create_initial(&current, topology, LAYERS, EXPERTS, NULL, NULL), EPLB_OK);
+    eplb_plan_params params = case_params("auto", 1);
+    params.current = current;
+    double before = 0.0;
+    for (int64_t moves = 0; moves <= 24; moves += 6) {
+        eplb_plan *total, *even;
+        eplb_error error;
+        params.max_moves = moves;
+        params.max_moves_per_layer = EPLB_UNLIMITED;
+        watcher w = {0};
+        params.progress = watch;
+        params.progress_context = &w;
+        params.num_threads = 1 + (int32_t)(moves % 4);
+        assert_int_equal(case_plan(&total, load, topology, &params, &error), EPLB_OK);
+        assert_int_equal(w.last, 2 * LAYERS); /* frontiers first, then plans */
+        assert_int_equal(w.total, 2 * LAYERS);
+        assert_true(eplb_plan_moves(total).received <= moves);
+        params.progress = NULL;
+        params.max_moves = EPLB_UNLIMITED;
+        params.max_moves_per_layer = moves / LAYERS;
+        assert_int_equal(case_plan(&even, load, topology, &params, &error), EPLB_OK);
+        assert_true(mean_imbalance(total, LAYERS) <= mean_imbalance(even, LAYERS) + 1e-12);
+        if (moves > 0)
+            assert_true(mean_imbalance(total, LAYERS) <= before + 1e-12);
+        before = mean_imbalance(total, LAYERS);
+        if (moves == 6) /* all six for the skewed layer beat one each by far */
+            assert_true(mean_imbalance(total, LAYERS) < mean_imbalance(even, LAYERS) - 0.05);
+        eplb_plan_destroy(even);
+        eplb_plan_destroy(total);
+    }
+    eplb_placement_destroy(current);
+    eplb_topology_destroy(topology);
+    eplb_load_destroy(load);
+}
+
 /* Hierarchical plans keep every group on its node. */
 static void test_spilled(void **state)
 {
@@ -439,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_no_load_is_spread),
         cmocka_unit_test(test_reasons_are_counted),
         cmocka_unit_test(test_spilled),
+        cmocka_unit_test(test_total_of_moves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
