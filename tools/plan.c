@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <eplb/metrics.h>
@@ -12,6 +13,7 @@
 #include "failure.h"
 #include "io/load.h"
 #include "io/placement.h"
+#include "published.h"
 #include "report/plan_report.h"
 
 typedef struct plan_values {
@@ -191,12 +193,6 @@ static int find_policy(const command *self, const char *name)
     return complain(self, "--policy is '%s'; expected one of %s", name, all);
 }
 
-/* The published planners look at sums alone: windows are then not kept. */
-static bool is_published(const char *policy)
-{
-    return strcmp(policy, "deepseek") == 0 || strcmp(policy, "vllm") == 0;
-}
-
 static int read_load(plan_run *run)
 {
     const plan_values *values = &run->values;
@@ -260,24 +256,37 @@ static int read_inputs(plan_run *run)
     return status;
 }
 
+/* What a person at a terminal sees of a plan that takes its time. */
+typedef struct progress_view {
+    struct timespec started;
+    int percent; /* last shown; -1: nothing yet */
+} progress_view;
+
 static bool show_progress(void *context, int64_t done, int64_t total)
 {
-    (void)context;
-    if (total > 0)
-        (void)fprintf(stderr, "\rplanning %3d %%", (int)(100.0 * (double)done / (double)total));
+    progress_view *view = context;
+    struct timespec now;
+    int percent = total > 0 ? (int)(100.0 * (double)done / (double)total) : 0;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    double seconds =
+        difftime(now.tv_sec, view->started.tv_sec) + 1e-9 * (double)(now.tv_nsec - view->started.tv_nsec);
+    if (seconds > 0.3 && percent != view->percent)
+        (void)fprintf(stderr, "\rplanning %3d %%", view->percent = percent);
     return true;
 }
 
 static int make_plan(plan_run *run)
 {
-    bool progress = isatty(STDERR_FILENO) != 0;
+    progress_view view = {.percent = -1};
     eplb_error error;
+    (void)clock_gettime(CLOCK_MONOTONIC, &view.started);
     run->params.current = run->current;
     run->params.sources = run->sources.load;
-    run->params.progress = progress ? show_progress : NULL;
+    run->params.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    run->params.progress_context = &view;
     eplb_status made =
         eplb_plan_create(&run->plan, run->load.load, run->topology, &run->params, NULL, &error);
-    if (progress)
+    if (view.percent >= 0)
         (void)fputs("\r\033[K", stderr);
     return made == EPLB_OK ? PARSED : fail_library(run->self, &error);
 }

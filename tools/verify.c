@@ -14,6 +14,7 @@
 #include "io/json_writer.h"
 #include "io/load.h"
 #include "io/placement.h"
+#include "published.h"
 #include "report/summary.h"
 #include "report/table.h"
 
@@ -59,6 +60,8 @@ typedef struct verify_run {
     finding *findings;
     size_t count, room;
     size_t empty_slots;
+    bool published; /* a plan of a published planner, which may put an expert twice on a rank */
+    size_t published_doubles;
     bool no_memory;
 } verify_run;
 
@@ -98,6 +101,10 @@ static bool take_problem(void *context, const eplb_problem *problem)
     size_t used = 0;
     if (problem->kind == EPLB_PROBLEM_EMPTY_SLOT) {
         run->empty_slots++;
+        return true;
+    }
+    if (problem->kind == EPLB_PROBLEM_DUPLICATE && run->published) {
+        run->published_doubles++;
         return true;
     }
     const struct {
@@ -185,12 +192,13 @@ static void check_hash(verify_run *run)
 static int check(verify_run *run)
 {
     const io_document *file = &run->file;
+    run->published = is_published(file->policy);
     eplb_error error;
     eplb_status status = eplb_placement_check(run->topology, file->num_layers, file->num_experts,
                                               file->physical_to_logical, take_problem, run, NULL, &error);
     if (status != EPLB_OK && status != EPLB_ERROR_INVALID)
         return fail_library(run->self, &error);
-    if (status == EPLB_ERROR_INVALID && run->count == 0) /* refused before it could report */
+    if (status == EPLB_ERROR_INVALID && run->count == 0 && run->published_doubles == 0) /* refused unseen */
         add_finding(run, error.layer, "invalid", "%s", error.text);
     double *sum = file->shares == NULL ? NULL : malloc((size_t)file->num_experts * sizeof *sum);
     if (file->shares != NULL && sum == NULL)
@@ -307,6 +315,9 @@ static int verify_command(const command *self, int argc, char **argv)
         status = check(&run);
     if (status == PARSED && run.empty_slots > 0)
         warn(self, "empty slots on live ranks: %zu, legal but wasted", run.empty_slots);
+    if (status == PARSED && run.published_doubles > 0)
+        warn(self, "slots that hold an expert their rank holds already: %zu, as the published planner allows",
+             run.published_doubles);
     if (status == PARSED)
         status = run.values.json ? print_json(&run) : print_tables(&run);
     if (status == PARSED)
@@ -321,13 +332,14 @@ const command command_verify = {
     .operands = "PLACEMENT",
     .least_operands = 1,
     .most_operands = 1,
-    .text = "Reads a placement in any format and checks it: every id exists, every expert has a replica on a "
-            "live rank, "
-            "slots of dead ranks are empty, no rank holds an expert twice while there are ranks without it, "
-            "shares lie in "
-            "[0, 1] and add up to 1, the file's hash is that of its content, and the sizes are those of the "
-            "load.\n\n"
-            "A file that cannot be read as a placement at all is bad input, exit 2.",
+    .text =
+        "Reads a placement in any format and checks it: every id exists, every expert has a replica on a "
+        "live rank, "
+        "slots of dead ranks are empty, no rank holds an expert twice while there are ranks without it (in "
+        "a plan of deepseek or vllm that is a warning: the published planner does it), shares lie in [0, 1] "
+        "and add up to 1, the file's hash is that of its content, and the sizes are those of the "
+        "load.\n\n"
+        "A file that cannot be read as a placement at all is bad input, exit 2.",
     .json = "valid, problems [{layer, what, where}]; layer is -1 where the whole file is meant.",
     .exit_no = "the placement breaks at least one rule.",
     .examples = "eplb verify plan.json\neplb verify map.json --ranks 32 --load load.npy --json",
