@@ -6,6 +6,10 @@
 eplb_status plan_layer_auto(const layer_problem *problem, arena *scratch, layer_answer *answer,
                             eplb_error *error)
 {
+    if (problem->split == EPLB_SPLIT_BATCH && problem->plain_cost)
+        return plan_layer_batch(problem, scratch, answer, error);
+    if (problem->split == EPLB_SPLIT_EQUAL && problem->num_windows > 1 && problem->plain_cost)
+        return plan_layer_windows(problem, scratch, answer, error);
     if (problem->split == EPLB_SPLIT_EQUAL)
         return plan_layer_equal(problem, scratch, answer, error);
     return plan_layer_greedy(problem, scratch, answer, error);

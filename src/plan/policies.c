@@ -28,6 +28,12 @@ static const plan_policy table[] = {
      .plan_layer = plan_layer_equal,
      .frontier = plan_frontier_equal,
      .sums_windows = true},
+    {.name = "windows",
+     .summary = "equal split over many windows: little imbalance in each, also in those that come",
+     .plan_layer = plan_layer_windows},
+    {.name = "batch",
+     .summary = "for engines that split every batch anew: replicas where they free ranks",
+     .plan_layer = plan_layer_batch},
 };
 
 #define NUM_POLICIES ((int32_t)(sizeof table / sizeof *table))

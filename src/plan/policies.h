@@ -25,4 +25,9 @@ eplb_status plan_layer_equal(const layer_problem *problem, arena *scratch, layer
 eplb_status plan_frontier_equal(const layer_problem *problem, arena *scratch, frontier_point *points,
                                 int32_t capacity, int32_t *num_points, eplb_error *error);
 
+eplb_status plan_layer_windows(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                               eplb_error *error);
+eplb_status plan_layer_batch(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                             eplb_error *error);
+
 #endif
