@@ -10,6 +10,8 @@ extern const command command_diff;
 extern const command command_generate;
 extern const command command_inspect;
 extern const command command_plan;
+extern const command command_resplit;
+extern const command command_route;
 extern const command command_verify;
 
 #endif

@@ -9,8 +9,8 @@
 #include "manual/manual.h"
 
 static const command *const commands[] = {
-    &command_plan,     &command_inspect, &command_verify, &command_diff,
-    &command_generate, &command_convert, &command_bench,  NULL,
+    &command_plan,    &command_inspect,  &command_verify,  &command_diff,  &command_route,
+    &command_resplit, &command_generate, &command_convert, &command_bench, NULL,
 };
 
 static const command *find_command(const char *name)
