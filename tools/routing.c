@@ -295,13 +295,15 @@ static bool take_arrays(routing *self)
     self->planned = calloc(layers * ranks + layers, sizeof *self->planned);
     self->delivered = calloc(layers * ranks, sizeof *self->delivered);
     self->position = calloc(ranks * layers * experts, sizeof *self->position);
-    if (self->live == NULL || self->share == NULL || self->gathered == NULL || self->slots == NULL ||
-        self->source == NULL || self->counts == NULL || self->quota == NULL || self->part == NULL ||
-        self->row == NULL || self->row_quota == NULL || self->expert_count == NULL)
-        return false;
-    if (self->planned_slot == NULL || self->delivered_slot == NULL || self->rank_load == NULL ||
-        self->planned == NULL || self->delivered == NULL || self->position == NULL)
-        return false;
+    const void *blocks[] = {self->live,      self->share,     self->gathered,     self->slots,
+                            self->source,    self->counts,    self->quota,        self->part,
+                            self->row,       self->row_quota, self->planned_slot, self->delivered_slot,
+                            self->rank_load, self->planned,   self->delivered,    self->expert_count,
+                            self->position};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
+        if (blocks[i] == NULL)
+            return false;
+    }
     self->row_served = self->row_quota + slots;
     self->row_start = self->row_served + slots;
     self->expert_slot = self->row_start + experts;
