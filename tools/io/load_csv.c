@@ -97,7 +97,7 @@ static eplb_status parse_field(const csv_reader *csv, const char *field, int64_t
     }
 }
 
-/* Whether the line has a field that is no number; does not change the line. */
+/* Whether the line has a field that is a name, or an empty first one; does not change the line. */
 static eplb_status is_header(const csv_reader *csv, bool *header, io_error *error)
 {
     char *copy = strdup(csv->line);
@@ -107,7 +107,8 @@ static eplb_status is_header(const csv_reader *csv, bool *header, io_error *erro
     char *rest = copy;
     for (char *field = next_field(&rest); field != NULL; field = next_field(&rest)) {
         io_number number;
-        if (io_number_parse(field, strlen(field), true, &number) == IO_NUMBER_SYNTAX)
+        if (*field == '\0' ? field == copy && rest != NULL
+                           : io_number_parse(field, strlen(field), true, &number) == IO_NUMBER_SYNTAX)
             *header = true;
     }
     free(copy);
@@ -118,7 +119,7 @@ static void take_header(csv_reader *csv)
 {
     char *rest = csv->line;
     for (char *field = next_field(&rest); field != NULL; field = next_field(&rest)) {
-        if (csv->header_fields == 0 && strcmp(field, "layer") == 0)
+        if (csv->header_fields == 0 && (*field == '\0' || strcmp(field, "layer") == 0))
             csv->index_columns = 1;
         if (csv->header_fields == 0 && strcmp(field, "window") == 0)
             csv->index_columns = -1; /* and then a layer */
