@@ -12,5 +12,15 @@ eplb_status plan_layer_auto(const layer_problem *problem, arena *scratch, layer_
         return plan_layer_windows(problem, scratch, answer, error);
     if (problem->split == EPLB_SPLIT_EQUAL)
         return plan_layer_equal(problem, scratch, answer, error);
+    if (problem->split == EPLB_SPLIT_WEIGHTED && problem->plain_cost)
+        return plan_layer_weighted(problem, scratch, answer, error);
     return plan_layer_greedy(problem, scratch, answer, error);
+}
+
+eplb_status plan_frontier_auto(const layer_problem *problem, arena *scratch, frontier_point *points,
+                               int32_t capacity, int32_t *num_points, eplb_error *error)
+{
+    if (problem->split == EPLB_SPLIT_EQUAL || !problem->plain_cost)
+        return plan_frontier_equal(problem, scratch, points, capacity, num_points, error);
+    return plan_frontier_weighted(problem, scratch, points, capacity, num_points, error);
 }

@@ -8,7 +8,7 @@ static const plan_policy table[] = {
     {.name = "auto",
      .summary = "the best of ours for the given load, ranks and split; says why (default)",
      .plan_layer = plan_layer_auto,
-     .frontier = plan_frontier_equal},
+     .frontier = plan_frontier_auto},
     {.name = "deepseek",
      .summary = "exactly DeepSeek's planner, faults included: hierarchical or global",
      .plan_layer = plan_layer_deepseek,
@@ -34,6 +34,12 @@ static const plan_policy table[] = {
     {.name = "batch",
      .summary = "for engines that split every batch anew: replicas where they free ranks",
      .plan_layer = plan_layer_batch},
+    {.name = "weighted",
+     .summary =
+         "unequal shares: every rank at the mean exactly where spare slots allow, else near and proved",
+     .plan_layer = plan_layer_weighted,
+     .frontier = plan_frontier_weighted,
+     .sums_windows = true},
 };
 
 #define NUM_POLICIES ((int32_t)(sizeof table / sizeof *table))

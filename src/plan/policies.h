@@ -24,6 +24,12 @@ eplb_status plan_layer_equal(const layer_problem *problem, arena *scratch, layer
                              eplb_error *error);
 eplb_status plan_frontier_equal(const layer_problem *problem, arena *scratch, frontier_point *points,
                                 int32_t capacity, int32_t *num_points, eplb_error *error);
+eplb_status plan_layer_weighted(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                                eplb_error *error);
+eplb_status plan_frontier_weighted(const layer_problem *problem, arena *scratch, frontier_point *points,
+                                   int32_t capacity, int32_t *num_points, eplb_error *error);
+eplb_status plan_frontier_auto(const layer_problem *problem, arena *scratch, frontier_point *points,
+                               int32_t capacity, int32_t *num_points, eplb_error *error);
 
 eplb_status plan_layer_windows(const layer_problem *problem, arena *scratch, layer_answer *answer,
                                eplb_error *error);

@@ -1,0 +1,489 @@
+/* Policy `weighted`: placement and shares with every rank at its target where that is possible, and a proof
+ * of how near it is where it is not. Ranks that are alike and spare slots enough: the tree (weighted_tree.c),
+ * exact for every load. Fewer spare slots: components (weighted_components.c). Speeds or scarce uneven slots:
+ * the uneven form (weighted_uneven.c), else a greedy placement improved by repair (weighted_repair.c). Groups
+ * on nodes: weighted_nodes.c, then the same inside each. Spare slots: weighted_expander.c. What is not proved
+ * best is compared with DeepSeek's placement under the best shares, so it is never worse than that. With a
+ * current placement: shares first, then repair, and a plan from nothing only where repair falls short and the
+ * moves allow it. Cost: O(E + S) and one sort for the exact cases, microseconds a layer. Source:
+ * docs/planning/weighted.md. */
+#include "plan/weighted.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "plan/keep_slots.h"
+#include "plan/policies.h"
+#include "plan/relabel.h"
+#include "plan/sort_loads.h"
+#include "plan/weighted_nodes.h"
+#include "plan/weighted_repair.h"
+
+/* Below this a difference of imbalances is rounding. */
+#define NEGLIGIBLE 1e-12
+/* A plan from nothing must be better than repair by this much to be worth its moves. */
+#define WORTH_REPLANNING 1e-4
+
+static eplb_status out_of_memory(const layer_problem *problem, eplb_error *error)
+{
+    return error_memory(error, (size_t)problem->num_slots * sizeof(int64_t), "the weighted planner");
+}
+
+/* --- one area, from nothing
+ * ----------------------------------------------------------------------------------- */
+
+/* All ranks that have slots, all experts; false when memory is out. */
+static bool whole_part(const layer_problem *problem, weighted_part *part, arena *scratch)
+{
+    int32_t *ranks = arena_take(scratch, (size_t)problem->num_ranks, sizeof *ranks);
+    int32_t *experts = arena_take(scratch, (size_t)problem->num_experts, sizeof *experts);
+    if (ranks == NULL || experts == NULL ||
+        !sort_loads(problem->load, NULL, problem->num_experts, experts, scratch))
+        return false;
+    *part = (weighted_part){.ranks = ranks,
+                            .num_experts = problem->num_experts,
+                            .experts = experts,
+                            .total = problem->total,
+                            .min_slots = problem->num_slots,
+                            .num_slots = problem->num_slots};
+    for (int32_t g = 0; g < problem->num_ranks; g++) {
+        int32_t slots = problem->first_slot[g + 1] - problem->first_slot[g];
+        if (slots == 0)
+            continue;
+        ranks[part->num_ranks++] = g;
+        part->min_slots = slots < part->min_slots ? slots : part->min_slots;
+    }
+    return true;
+}
+
+/* Ranks without slots count in the mean of the layer but cannot serve: the layer's figures per part's
+ * figures. */
+static double idle_factor(const layer_problem *problem, const weighted_part *part)
+{
+    if (part->num_ranks == problem->num_ranks || problem->total == 0)
+        return 1.0;
+    int64_t speed = 0;
+    for (int32_t i = 0; i < part->num_ranks; i++)
+        speed += problem->rank_speed[part->ranks[i]];
+    return (double)problem->total_speed / (double)speed;
+}
+
+static void clear(const layer_problem *problem, layer_answer *answer)
+{
+    for (int32_t s = 0; s < problem->num_slots; s++) {
+        answer->expert[s] = -1;
+        answer->quota[s] = 0;
+    }
+}
+
+/* Best shares, and moves as far as they help: a plan from nothing may make any number of them. */
+static bool improve(const layer_problem *problem, double goal, int64_t max_moves, arena *scratch,
+                    layer_answer *answer, double *imbalance)
+{
+    arena_mark mark = arena_position(scratch);
+    size_t slots = (size_t)problem->num_slots;
+    int32_t *origin = arena_take(scratch, slots, sizeof *origin);
+    if (origin == NULL)
+        return false;
+    memcpy(origin, answer->expert, slots * sizeof *origin);
+    weighted_repair_limits limits = {.origin = origin, .goal = goal, .max_moves = max_moves};
+    weighted_repair_result result;
+    if (!weighted_repair(problem, &limits, scratch, answer, &result))
+        return false;
+    *imbalance = result.imbalance;
+    arena_rewind(scratch, mark);
+    return true;
+}
+
+/* DeepSeek's placement, an expert once per rank, under the best shares; taken if better than the answer. */
+static eplb_status compare_with_deepseek(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                                         double *imbalance, eplb_error *error)
+{
+    arena_mark mark = arena_position(scratch);
+    size_t slots = (size_t)problem->num_slots;
+    layer_problem plain = *problem;
+    plain.split = EPLB_SPLIT_EQUAL;
+    plain.max_moves = INT64_MAX;
+    layer_answer other = {.expert = arena_take(scratch, slots, sizeof(int32_t)),
+                          .quota = arena_take_zero(scratch, slots, sizeof(int64_t)),
+                          .bound = 1.0};
+    if (other.expert == NULL || other.quota == NULL)
+        return out_of_memory(problem, error);
+    clear(problem, &other);
+    eplb_error refused;
+    eplb_status status = plan_layer_deepseek(&plain, scratch, &other, &refused);
+    if (status != EPLB_OK && status != EPLB_ERROR_UNSUPPORTED) {
+        if (error != NULL)
+            *error = refused;
+        return status;
+    }
+    double reached = *imbalance;
+    if (status == EPLB_OK && !improve(problem, answer->bound, 0, scratch, &other, &reached))
+        return out_of_memory(problem, error);
+    if (reached < *imbalance - NEGLIGIBLE) {
+        memcpy(answer->expert, other.expert, slots * sizeof *answer->expert);
+        memcpy(answer->quota, other.quota, slots * sizeof *answer->quota);
+        *imbalance = reached;
+    }
+    arena_rewind(scratch, mark);
+    return EPLB_OK;
+}
+
+/* No construction applies: greedy placement, then repair. */
+static eplb_status plan_by_search(const layer_problem *problem, const weighted_part *part, arena *scratch,
+                                  layer_answer *answer, double *imbalance, eplb_error *error)
+{
+    layer_problem plain = *problem;
+    plain.max_moves = INT64_MAX;
+    plain.num_groups = plain.num_nodes = 1;
+    arena_mark mark = arena_position(scratch);
+    clear(problem, answer);
+    eplb_status status = plan_layer_greedy(&plain, scratch, answer, error);
+    arena_rewind(scratch, mark);
+    if (status != EPLB_OK)
+        return status;
+    return improve(problem, weighted_bound(problem, part) * idle_factor(problem, part), INT64_MAX, scratch,
+                   answer, imbalance)
+               ? EPLB_OK
+               : out_of_memory(problem, error);
+}
+
+/* The exact constructions; *exact tells if one of them applied. */
+static bool plan_exactly(const layer_problem *problem, const weighted_part *part, arena *scratch,
+                         layer_answer *answer, bool *exact)
+{
+    *exact = problem->uniform_speed && weighted_tree_fits(part);
+    if (*exact) {
+        int64_t unit = weighted_unit(part->total, part->num_ranks);
+        if (!weighted_tree(problem, part, unit, scratch, answer))
+            return false;
+    } else if (part->num_slots >= part->num_experts + part->num_ranks - 1) {
+        int64_t speed = 0;
+        for (int32_t i = 0; i < part->num_ranks; i++)
+            speed += problem->rank_speed[part->ranks[i]];
+        if (!weighted_uneven(problem, part, weighted_unit(part->total, speed), scratch, answer, exact))
+            return false;
+    }
+    return !*exact || weighted_expander(problem, part, scratch, answer);
+}
+
+/* Plans without regard to nodes; `*imbalance` is what is reached, answer->bound what is proved. */
+static eplb_status plan_area(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                             double *imbalance, eplb_error *error)
+{
+    weighted_part part;
+    bool exact;
+    if (!whole_part(problem, &part, scratch) || !plan_exactly(problem, &part, scratch, answer, &exact))
+        return out_of_memory(problem, error);
+    double idle = idle_factor(problem, &part);
+    answer->bound = idle * (1.0 - 0x1p-50) > 1.0 ? idle * (1.0 - 0x1p-50) : 1.0;
+    *imbalance = idle;
+    if (exact)
+        return EPLB_OK;
+    answer->bound = weighted_bound(problem, &part) * answer->bound;
+    if (weighted_components_fit(problem, &part)) {
+        if (!weighted_components(problem, &part, scratch, answer) ||
+            !improve(problem, answer->bound, 0, scratch, answer, imbalance))
+            return out_of_memory(problem, error);
+    } else {
+        eplb_status status = plan_by_search(problem, &part, scratch, answer, imbalance, error);
+        if (status != EPLB_OK)
+            return status;
+    }
+    if (*imbalance > answer->bound * (1.0 + NEGLIGIBLE)) {
+        eplb_status status = compare_with_deepseek(problem, scratch, answer, imbalance, error);
+        if (status != EPLB_OK)
+            return status;
+    }
+    return weighted_expander(problem, &part, scratch, answer) ? EPLB_OK : out_of_memory(problem, error);
+}
+
+/* --- the layer, from nothing
+ * ----------------------------------------------------------------------------------- */
+
+typedef struct fresh_plan {
+    double imbalance;
+    bool node_limited;
+    weighted_homes homes;
+} fresh_plan;
+
+static const char *fresh_reason(const layer_problem *problem, const fresh_plan *plan, double bound)
+{
+    if (problem->total == 0)
+        return "no load: replicas spread evenly";
+    if (weighted_nodes_apply(problem) && !plan->homes.fits)
+        return "groups do not fit on the live nodes: experts placed without regard to nodes";
+    if (plan->imbalance <= bound * (1.0 + NEGLIGIBLE))
+        return plan->node_limited ? "weighted shares: the least that groups on nodes allow"
+                                  : "weighted shares: proved best";
+    return plan->node_limited
+               ? "weighted shares: groups balanced over nodes, then ranks inside each"
+               : "weighted shares: spare slots are too few for exact balance, components balanced";
+}
+
+static eplb_status plan_fresh(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                              fresh_plan *plan, eplb_error *error)
+{
+    *plan = (fresh_plan){.node_limited = false, .homes = {.floor = 1.0}};
+    eplb_status status;
+    if (weighted_nodes_apply(problem)) {
+        plan->homes.node_of_expert = arena_take(scratch, (size_t)problem->num_experts, sizeof(int32_t));
+        if (plan->homes.node_of_expert == NULL)
+            return out_of_memory(problem, error);
+        status = weighted_nodes_assign(problem, scratch, &plan->homes, error);
+        if (status != EPLB_OK)
+            return status;
+        plan->node_limited = plan->homes.fits;
+    }
+    if (plan->node_limited) {
+        status = weighted_nodes_plan(problem, plan->homes.node_of_expert, plan_area, scratch, answer,
+                                     &plan->imbalance, error);
+        answer->bound = plan->homes.floor;
+        if (status == EPLB_OK && plan->imbalance > answer->bound * (1.0 + NEGLIGIBLE))
+            status = compare_with_deepseek(problem, scratch, answer, &plan->imbalance, error);
+    } else {
+        status = plan_area(problem, scratch, answer, &plan->imbalance, error);
+    }
+    if (status == EPLB_OK)
+        answer->reason = fresh_reason(problem, plan, answer->bound);
+    return status;
+}
+
+/* --- the layer, from a current placement
+ * ------------------------------------------------------------------------ */
+
+/* The node on which the current placement has each group; false if some group is on several or on none. */
+static bool current_homes(const layer_problem *problem, int32_t *node_of_expert)
+{
+    int32_t size = problem->num_experts / problem->num_groups;
+    for (int32_t e = 0; e < problem->num_experts; e++)
+        node_of_expert[e] = -1;
+    for (int32_t s = 0; s < problem->num_slots; s++) {
+        if (problem->current[s] < 0)
+            continue;
+        int32_t *home = &node_of_expert[problem->current[s] / size * size];
+        int32_t node = problem->rank_node[problem->slot_rank[s]];
+        if (*home >= 0 && *home != node)
+            return false;
+        *home = node;
+    }
+    for (int32_t e = 0; e < problem->num_experts; e++) {
+        if (node_of_expert[e / size * size] < 0)
+            return false;
+        node_of_expert[e] = node_of_expert[e / size * size];
+    }
+    return true;
+}
+
+static bool holds(const layer_problem *problem, const int32_t *expert, int32_t rank, int32_t wanted)
+{
+    for (int32_t s = problem->first_slot[rank]; s < problem->first_slot[rank + 1]; s++) {
+        if (expert[s] == wanted)
+            return true;
+    }
+    return false;
+}
+
+static int64_t count_received(const layer_problem *problem, const int32_t *expert)
+{
+    int64_t received = 0;
+    for (int32_t s = 0; s < problem->num_slots; s++) {
+        if (expert[s] >= 0 && !holds(problem, problem->current, problem->slot_rank[s], expert[s]))
+            received++;
+    }
+    return received;
+}
+
+/* What each rank holds now: bit e of a row is expert e. */
+static uint64_t *current_bits(const layer_problem *problem, int32_t words, arena *scratch)
+{
+    uint64_t *home = arena_take_zero(scratch, (size_t)problem->num_ranks * (size_t)words, sizeof *home);
+    for (int32_t s = 0; home != NULL && s < problem->num_slots; s++) {
+        int32_t e = problem->current[s];
+        if (e >= 0)
+            home[(size_t)problem->slot_rank[s] * (size_t)words + (size_t)(e >> 6)] |= UINT64_C(1) << (e & 63);
+    }
+    return home;
+}
+
+/* Gives the ranks of a plan from nothing the labels that receive least, and experts that stay on a rank their
+ * slot; then the shares are computed anew for the slots. */
+static eplb_status settle(const layer_problem *problem, bool node_limited, arena *scratch,
+                          layer_answer *answer, eplb_error *error)
+{
+    arena_mark mark = arena_position(scratch);
+    int32_t words = (problem->num_experts + 63) / 64;
+    uint64_t *home = current_bits(problem, words, scratch);
+    if (home == NULL)
+        return out_of_memory(problem, error);
+    eplb_status status = relabel_ranks(problem, node_limited ? problem->rank_node : NULL, home, words,
+                                       answer->expert, scratch, error);
+    if (status == EPLB_OK)
+        status = keep_slots(problem->first_slot, problem->num_ranks, problem->num_experts, problem->current,
+                            answer->expert, scratch, error);
+    double imbalance;
+    if (status == EPLB_OK && !improve(problem, HUGE_VAL, 0, scratch, answer, &imbalance))
+        status = out_of_memory(problem, error);
+    arena_rewind(scratch, mark);
+    return status;
+}
+
+typedef struct repaired_plan {
+    layer_answer answer;
+    weighted_repair_result result;
+    bool complete; /* every expert has a slot */
+} repaired_plan;
+
+static bool is_complete(const layer_problem *problem, const int32_t *expert, arena *scratch, bool *complete)
+{
+    uint8_t *seen = arena_take_zero(scratch, (size_t)problem->num_experts, sizeof *seen);
+    if (seen == NULL)
+        return false;
+    for (int32_t s = 0; s < problem->num_slots; s++) {
+        if (expert[s] >= 0)
+            seen[expert[s]] = 1;
+    }
+    *complete = true;
+    for (int32_t e = 0; e < problem->num_experts; e++)
+        *complete = *complete && seen[e];
+    return true;
+}
+
+static eplb_status plan_repair(const layer_problem *problem, const int32_t *homes, double goal,
+                               const weighted_trail *trail, arena *scratch, repaired_plan *plan,
+                               eplb_error *error)
+{
+    size_t slots = (size_t)problem->num_slots;
+    plan->answer = (layer_answer){.expert = arena_take(scratch, slots, sizeof(int32_t)),
+                                  .quota = arena_take_zero(scratch, slots, sizeof(int64_t)),
+                                  .bound = 1.0};
+    if (plan->answer.expert == NULL || plan->answer.quota == NULL)
+        return out_of_memory(problem, error);
+    memcpy(plan->answer.expert, problem->current, slots * sizeof(int32_t));
+    weighted_repair_limits limits = {.origin = problem->current,
+                                     .node_of_expert = homes,
+                                     .goal = goal,
+                                     .max_moves = problem->max_moves,
+                                     .trail = trail};
+    if (!weighted_repair(problem, &limits, scratch, &plan->answer, &plan->result) ||
+        !is_complete(problem, plan->answer.expert, scratch, &plan->complete))
+        return out_of_memory(problem, error);
+    return EPLB_OK;
+}
+
+/* Limits experts to the nodes where they are, if the current placement keeps groups together. */
+static const int32_t *repair_homes(const layer_problem *problem, int32_t *room)
+{
+    return weighted_nodes_apply(problem) && current_homes(problem, room) ? room : NULL;
+}
+
+static const char *repair_reason(const weighted_repair_result *result, double goal)
+{
+    if (result->received > 0)
+        return "shares first, then the moves that gain most";
+    return result->imbalance > goal * (1.0 + NEGLIGIBLE)
+               ? "shares only: the moves allowed do not lower the maximum"
+               : "shares of the current placement are enough: nothing moves";
+}
+
+static eplb_status plan_from_current(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                                     eplb_error *error)
+{
+    fresh_plan fresh;
+    repaired_plan repaired;
+    int32_t *room = arena_take(scratch, (size_t)problem->num_experts, sizeof *room);
+    if (room == NULL)
+        return out_of_memory(problem, error);
+    eplb_status status = plan_fresh(problem, scratch, answer, &fresh, error);
+    if (status != EPLB_OK)
+        return status;
+    const int32_t *homes = repair_homes(problem, room);
+    bool scattered = fresh.node_limited && homes == NULL;
+    double bound =
+        scattered ? 1.0 : answer->bound; /* the floor of nodes binds only who keeps groups together */
+    double goal = problem->target_imbalance > bound ? problem->target_imbalance : bound;
+    status = plan_repair(problem, homes, goal, NULL, scratch, &repaired, error);
+    if (status != EPLB_OK)
+        return status;
+    bool falls_short = repaired.result.imbalance > goal * (1.0 + NEGLIGIBLE) &&
+                       repaired.result.imbalance > fresh.imbalance + WORTH_REPLANNING;
+    if (falls_short || scattered || !repaired.complete) {
+        status = settle(problem, fresh.node_limited, scratch, answer, error);
+        if (status != EPLB_OK || !repaired.complete ||
+            count_received(problem, answer->expert) <= problem->max_moves)
+            return status;
+    }
+    memcpy(answer->expert, repaired.answer.expert, (size_t)problem->num_slots * sizeof *answer->expert);
+    memcpy(answer->quota, repaired.answer.quota, (size_t)problem->num_slots * sizeof *answer->quota);
+    answer->bound = bound;
+    answer->reason = repair_reason(&repaired.result, goal);
+    return EPLB_OK;
+}
+
+eplb_status plan_layer_weighted(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                                eplb_error *error)
+{
+    if (problem->split == EPLB_SPLIT_EQUAL)
+        return error_text(error, EPLB_ERROR_UNSUPPORTED,
+                          "policy weighted needs unequal shares: ask for split weighted or batch");
+    if (!problem->plain_cost)
+        return error_text(
+            error, EPLB_ERROR_UNSUPPORTED,
+            "policy weighted balances tokens; costs of tiles and activated replicas are not linear in "
+            "shares");
+    if (problem->current != NULL)
+        return plan_from_current(problem, scratch, answer, error);
+    fresh_plan plan;
+    return plan_fresh(problem, scratch, answer, &plan, error);
+}
+
+/* --- the frontier
+ * ------------------------------------------------------------------------------------------------ */
+
+typedef struct frontier {
+    frontier_point *points;
+    int32_t capacity;
+    int32_t count;
+} frontier;
+
+/* Moves ascend and imbalance falls: a state that is no better is passed over, a cheaper and better one
+ * replaces. */
+static void note_point(void *context, int64_t received, double imbalance)
+{
+    frontier *line = context;
+    while (line->count > 1 && line->points[line->count - 1].moves >= received &&
+           line->points[line->count - 1].imbalance > imbalance)
+        line->count--;
+    if (line->count > 0) {
+        frontier_point *last = &line->points[line->count - 1];
+        if (imbalance >= last->imbalance)
+            return;
+        if (received <= last->moves) {
+            last->imbalance = imbalance;
+            return;
+        }
+        if (line->count == line->capacity) {
+            *last = (frontier_point){received, imbalance};
+            return;
+        }
+    }
+    line->points[line->count++] = (frontier_point){received, imbalance};
+}
+
+eplb_status plan_frontier_weighted(const layer_problem *problem, arena *scratch, frontier_point *points,
+                                   int32_t capacity, int32_t *num_points, eplb_error *error)
+{
+    frontier line = {points, capacity, 0};
+    *num_points = 0;
+    int32_t *room = arena_take(scratch, (size_t)problem->num_experts, sizeof *room);
+    if (room == NULL)
+        return out_of_memory(problem, error);
+    repaired_plan plan;
+    weighted_trail trail = {note_point, &line};
+    double goal = problem->target_imbalance > 1.0 ? problem->target_imbalance : 1.0;
+    eplb_status status =
+        plan_repair(problem, repair_homes(problem, room), goal, &trail, scratch, &plan, error);
+    *num_points = line.count;
+    return status;
+}

@@ -1,0 +1,382 @@
+/* Policy `weighted` on one layer: each branch, each promise. */
+#include <eplb/deepseek.h>
+
+#include "../../layer_case.h"
+#include "../../testing.h"
+#include "base/random.h"
+#include "plan/policies.h"
+
+static layer_case layer;
+static arena scratch;
+
+static int set_up(void **state)
+{
+    (void)state;
+    arena_init(&scratch, NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    arena_destroy(&scratch);
+    return 0;
+}
+
+static void plan(void)
+{
+    eplb_error error;
+    arena_mark mark = arena_position(&scratch);
+    eplb_status status = plan_layer_weighted(&layer.problem, &scratch, &layer.answer, &error);
+    if (status != EPLB_OK)
+        fail_msg("%s", error.text);
+    arena_rewind(&scratch, mark);
+    assert_null(case_problem(&layer));
+    assert_true(layer.answer.bound >= 1.0);
+    assert_true(case_imbalance(&layer) >= layer.answer.bound * (1.0 - 1e-12));
+}
+
+static void draw(random_state *random, uint32_t range)
+{
+    for (int32_t e = 0; e < layer.problem.num_experts; e++)
+        layer.load[e] = random_below(random, range);
+    case_refresh(&layer);
+}
+
+static void spare_slots_enough_means_exact(void **state)
+{
+    (void)state;
+    random_state random = random_seed(1);
+    case_init(&layer, 256, 32, 9);
+    draw(&random, 100000);
+    plan();
+    assert_true(case_imbalance(&layer) <= 1.0 + 1e-12);
+    assert_true(layer.answer.bound == 1.0);
+    for (int32_t s = 0; s < layer.problem.num_slots; s++)
+        assert_true(layer.expert[s] >= 0);
+}
+
+static void equal_split_and_other_costs_are_refused(void **state)
+{
+    (void)state;
+    eplb_error error;
+    case_init(&layer, 4, 2, 3);
+    layer.problem.split = EPLB_SPLIT_EQUAL;
+    assert_int_equal(plan_layer_weighted(&layer.problem, &scratch, &layer.answer, &error),
+                     EPLB_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "split"));
+    layer.problem.split = EPLB_SPLIT_WEIGHTED;
+    layer.problem.plain_cost = false;
+    assert_int_equal(plan_layer_weighted(&layer.problem, &scratch, &layer.answer, &error),
+                     EPLB_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "tiles"));
+}
+
+/* No spare slot and one dominant expert: the rank that holds it holds k - 1 others, at best the smallest. */
+static void a_dominant_expert_without_spare_slots_is_proved(void **state)
+{
+    (void)state;
+    case_init(&layer, 8, 4, 2);
+    layer.load[3] = 1000;
+    for (int32_t e = 0; e < 8; e++)
+        layer.load[e] += e + 1;
+    case_refresh(&layer);
+    plan();
+    double expected = (1004.0 + 1.0) / ((1000.0 + 36.0) / 4.0);
+    assert_true(case_imbalance(&layer) < expected + 1e-9);
+    assert_true(layer.answer.bound > expected - 1e-9);
+}
+
+static void uneven_slots_are_exact_where_they_differ_by_one(void **state)
+{
+    (void)state;
+    random_state random = random_seed(2);
+    static const int32_t rank_slots[] = {3, 4, 3, 4, 4, 3};
+    for (int n = 0; n < 500; n++) {
+        case_init(&layer, 16, 6, 3);
+        case_finish(&layer, rank_slots); /* 21 slots: 16 + 6 - 1 */
+        draw(&random, n % 2 == 0 ? 10 : 10000);
+        plan();
+        assert_true(case_imbalance(&layer) <= 1.0 + 1e-12);
+    }
+}
+
+/* Ranks without slots cannot serve, but count: the bound says so. */
+static void a_rank_without_slots_is_in_the_bound(void **state)
+{
+    (void)state;
+    random_state random = random_seed(3);
+    static const int32_t rank_slots[] = {4, 0, 4, 4};
+    case_init(&layer, 10, 4, 4);
+    case_finish(&layer, rank_slots);
+    draw(&random, 1000);
+    plan();
+    assert_true(case_imbalance(&layer) < 4.0 / 3.0 + 1e-9);
+    assert_true(layer.answer.bound > 4.0 / 3.0 - 1e-9);
+}
+
+static void similar_speeds_are_exact(void **state)
+{
+    (void)state;
+    random_state random = random_seed(4);
+    for (int n = 0; n < 200; n++) {
+        case_init(&layer, 256, 32, 9);
+        for (int32_t g = 0; g < 32; g++)
+            layer.rank_speed[g] = 95 + (int32_t)random_below(&random, 11);
+        for (int32_t e = 0; e < 256; e++)
+            layer.load[e] = 100 + random_below(&random, 100000) / (1 + random_below(&random, 50));
+        case_refresh(&layer);
+        plan();
+        assert_true(case_imbalance(&layer) <= 1.0 + 1e-12);
+    }
+}
+
+/* Loads 1, 1, 1 on two ranks with targets 0.1 and 2.9 and two slots each: the fast one can hold two experts.
+ */
+static void speeds_beyond_reach_are_proved(void **state)
+{
+    (void)state;
+    case_init(&layer, 3, 2, 2);
+    layer.rank_speed[0] = 1;
+    layer.rank_speed[1] = 29;
+    for (int32_t e = 0; e < 3; e++)
+        layer.load[e] = 1000;
+    case_refresh(&layer);
+    plan();
+    double expected = 1000.0 / (3000.0 / 30.0); /* the slow rank is left with one whole expert */
+    assert_true(case_imbalance(&layer) < expected + 1e-9);
+    assert_true(layer.answer.bound > expected - 1e-9);
+}
+
+static void node_of_each_group_is_one(void)
+{
+    int32_t size = layer.problem.num_experts / layer.problem.num_groups, node[64];
+    for (int32_t i = 0; i < layer.problem.num_groups; i++)
+        node[i] = -1;
+    for (int32_t s = 0; s < layer.problem.num_slots; s++) {
+        int32_t *home = &node[layer.expert[s] / size], here = layer.rank_node[layer.slot_rank[s]];
+        assert_true(*home < 0 || *home == here);
+        *home = here;
+    }
+}
+
+static void groups_stay_on_nodes_and_reach_the_floor(void **state)
+{
+    (void)state;
+    random_state random = random_seed(5);
+    double ours = 0.0, theirs = 0.0;
+    for (int n = 0; n < 50; n++) {
+        case_init(&layer, 256, 32, 9);
+        layer.problem.num_nodes = 4;
+        layer.problem.num_groups = 8;
+        for (int32_t g = 0; g < 32; g++)
+            layer.rank_node[g] = g / 8;
+        for (int32_t e = 0; e < 256; e++)
+            layer.load[e] = 1 + 100000 / (1 + random_below(&random, 2000));
+        case_refresh(&layer);
+        plan();
+        node_of_each_group_is_one();
+        assert_true(case_imbalance(&layer) <= layer.answer.bound * (1.0 + 1e-12));
+        ours += case_imbalance(&layer);
+
+        float weight[256];
+        int32_t slots[288], count[256];
+        double rank[32] = {0.0}, worst = 0.0;
+        for (int32_t e = 0; e < 256; e++)
+            weight[e] = (float)layer.load[e];
+        assert_int_equal(
+            eplb_rebalance_experts(weight, 1, 256, 288, 8, 4, 32, slots, NULL, count, NULL, NULL), EPLB_OK);
+        for (int32_t s = 0; s < 288; s++) {
+            rank[s / 9] += (double)layer.load[slots[s]] / count[slots[s]];
+            worst = rank[s / 9] > worst ? rank[s / 9] : worst;
+        }
+        worst /= (double)layer.problem.total / 32.0;
+        assert_true(case_imbalance(&layer) <= worst * (1.0 + 1e-9));
+        theirs += worst;
+    }
+    assert_true(ours < theirs);
+}
+
+static void groups_that_do_not_fit_are_placed_anyway(void **state)
+{
+    (void)state;
+    random_state random = random_seed(6);
+    static const int32_t rank_slots[] = {5, 5, 2, 2};
+    case_init(&layer, 12, 4, 5);
+    layer.problem.num_nodes = 2;
+    layer.problem.num_groups = 2;
+    layer.rank_node[2] = layer.rank_node[3] = 1;
+    case_finish(&layer, rank_slots);
+    draw(&random, 100);
+    plan();
+    assert_non_null(strstr(layer.answer.reason, "do not fit"));
+}
+
+static void keep_as_current(void)
+{
+    memcpy(layer.current, layer.expert, sizeof layer.current);
+    layer.problem.current = layer.current;
+}
+
+static void shares_alone_follow_a_small_drift(void **state)
+{
+    (void)state;
+    random_state random = random_seed(7);
+    case_init(&layer, 64, 16, 6);
+    for (int32_t e = 0; e < 64; e++)
+        layer.load[e] = 1000 + random_below(&random, 3000);
+    case_refresh(&layer);
+    plan();
+    keep_as_current();
+    for (int32_t e = 0; e < 64; e++)
+        layer.load[e] += random_below(&random, 200);
+    case_refresh(&layer);
+    plan();
+    assert_int_equal(case_received(&layer), 0);
+    assert_memory_equal(layer.expert, layer.current, (size_t)layer.problem.num_slots * sizeof(int32_t));
+    assert_true(case_imbalance(&layer) < 1.0 + 1e-9);
+    assert_non_null(strstr(layer.answer.reason, "nothing moves"));
+}
+
+static void draw_drift(random_state *random)
+{
+    case_init(&layer, 256, 32, 9);
+    for (int32_t e = 0; e < 256; e++)
+        layer.load[e] = 500 + random_below(random, 4000);
+    case_refresh(&layer);
+    plan();
+    keep_as_current();
+    for (int32_t e = 0; e < 256; e++)
+        layer.load[e] = layer.load[e] * (70 + random_below(random, 60)) / 100;
+    case_refresh(&layer);
+}
+
+static void few_moves_repair_a_drift(void **state)
+{
+    (void)state;
+    random_state random = random_seed(8);
+    double kept = 0.0, four = 0.0, all = 0.0;
+    int64_t received = 0;
+    for (int n = 0; n < 10; n++) {
+        draw_drift(&random);
+        layer.problem.max_moves = 0;
+        plan();
+        assert_int_equal(case_received(&layer), 0);
+        kept += case_imbalance(&layer) - 1.0;
+        layer.problem.max_moves = 4;
+        plan();
+        assert_in_range(case_received(&layer), 0, 4);
+        four += case_imbalance(&layer) - 1.0;
+        layer.problem.max_moves = INT64_MAX;
+        plan();
+        all += case_imbalance(&layer) - 1.0;
+        received += case_received(&layer);
+    }
+    assert_true(four < 0.25 * kept);
+    assert_true(all < 0.001);
+    assert_true(received < 10 * 20);
+}
+
+static void a_target_stops_the_moves(void **state)
+{
+    (void)state;
+    random_state random = random_seed(9);
+    draw_drift(&random);
+    plan();
+    int64_t all = case_received(&layer);
+    layer.problem.target_imbalance = 1.02;
+    plan();
+    assert_true(case_imbalance(&layer) <= 1.02 + 1e-9);
+    assert_true(case_received(&layer) < all);
+}
+
+static void lost_experts_are_placed_whatever_the_limit(void **state)
+{
+    (void)state;
+    random_state random = random_seed(10);
+    case_init(&layer, 40, 8, 6);
+    draw(&random, 1000);
+    plan();
+    keep_as_current();
+    for (int32_t s = 0; s < 6; s++)
+        layer.current[s] = -1; /* the first rank lost all */
+    for (int32_t s = 6; s < 48; s++)
+        layer.current[s] = layer.current[s] == 17 ? -1 : layer.current[s];
+    layer.problem.max_moves = 0;
+    plan();
+    assert_true(case_received(&layer) >= 1);
+    assert_true(case_received(&layer) <= 6);
+}
+
+static void a_current_placement_with_duplicates_is_mended(void **state)
+{
+    (void)state;
+    case_init(&layer, 4, 2, 4);
+    for (int32_t e = 0; e < 4; e++)
+        layer.load[e] = 10;
+    case_refresh(&layer);
+    static const int32_t current[] = {0, 0, 1, 1, 2, 2, 3, 3};
+    memcpy(layer.current, current, sizeof current);
+    layer.problem.current = layer.current;
+    plan();
+    assert_true(case_imbalance(&layer) < 1.0 + 1e-9);
+    assert_int_equal(case_received(&layer), 0);
+}
+
+static void the_frontier_falls_with_moves(void **state)
+{
+    (void)state;
+    random_state random = random_seed(11);
+    draw_drift(&random);
+    frontier_point points[64];
+    int32_t count = 0;
+    assert_int_equal(plan_frontier_weighted(&layer.problem, &scratch, points, 64, &count, NULL), EPLB_OK);
+    assert_true(count >= 3);
+    assert_int_equal(points[0].moves, 0);
+    for (int32_t i = 1; i < count; i++) {
+        assert_true(points[i].moves > points[i - 1].moves);
+        assert_true(points[i].imbalance < points[i - 1].imbalance);
+    }
+    layer.problem.max_moves = points[count - 1].moves;
+    plan();
+    assert_true(case_imbalance(&layer) <= points[count - 1].imbalance + 1e-9);
+}
+
+static void the_same_input_gives_the_same_bytes(void **state)
+{
+    (void)state;
+    random_state random = random_seed(12);
+    int32_t expert[CASE_SLOTS];
+    int64_t quota[CASE_SLOTS];
+    draw_drift(&random);
+    plan();
+    memcpy(expert, layer.expert, sizeof expert);
+    memcpy(quota, layer.quota, sizeof quota);
+    case_refresh(&layer);
+    plan();
+    assert_memory_equal(expert, layer.expert, (size_t)layer.problem.num_slots * sizeof *expert);
+    assert_memory_equal(quota, layer.quota, (size_t)layer.problem.num_slots * sizeof *quota);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spare_slots_enough_means_exact),
+        cmocka_unit_test(equal_split_and_other_costs_are_refused),
+        cmocka_unit_test(a_dominant_expert_without_spare_slots_is_proved),
+        cmocka_unit_test(uneven_slots_are_exact_where_they_differ_by_one),
+        cmocka_unit_test(a_rank_without_slots_is_in_the_bound),
+        cmocka_unit_test(similar_speeds_are_exact),
+        cmocka_unit_test(speeds_beyond_reach_are_proved),
+        cmocka_unit_test(groups_stay_on_nodes_and_reach_the_floor),
+        cmocka_unit_test(groups_that_do_not_fit_are_placed_anyway),
+        cmocka_unit_test(shares_alone_follow_a_small_drift),
+        cmocka_unit_test(few_moves_repair_a_drift),
+        cmocka_unit_test(a_target_stops_the_moves),
+        cmocka_unit_test(lost_experts_are_placed_whatever_the_limit),
+        cmocka_unit_test(a_current_placement_with_duplicates_is_mended),
+        cmocka_unit_test(the_frontier_falls_with_moves),
+        cmocka_unit_test(the_same_input_gives_the_same_bytes),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
