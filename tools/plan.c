@@ -11,6 +11,7 @@
 #include "cluster.h"
 #include "commands.h"
 #include "failure.h"
+#include "frontier.h"
 #include "io/load.h"
 #include "io/placement.h"
 #include "published.h"
@@ -22,7 +23,7 @@ typedef struct plan_values {
     double target, time_budget;
     const char *policy, *current, *max_moves, *cost, *sources, *array, *output;
     int split, format; /* format: -1 is told by the output's name */
-    bool json, topk;
+    bool json, topk, frontier;
 } plan_values;
 
 #define ROW(name, letter, kind, value, field, least, most, help)                                             \
@@ -54,6 +55,10 @@ static const option_row plan_options[] = {
     ROW("max-moves", 0, OPTION_TEXT, "M|total:M", max_moves, 0, 0,
         "At most M experts received per layer, or over all layers with total:"),
     ROW("target", 0, OPTION_NUMBER, "X", target, 1.0, 1e9, "Stop improving a layer at this imbalance"),
+    ROW("frontier", 0, OPTION_FLAG, NULL, frontier, 0, 0,
+        "With --current: show the imbalance that 0, 1, 2, 4, ... moves a layer reach. In JSON: frontier "
+        "[{max_moves, "
+        "received, cross_node, mean, worst}]"),
     ROW("spill", 0, OPTION_INTEGER, "K", spill, 0, EPLB_MAX_SLOTS,
         "Up to K replicas a layer may live outside their group's node. Default 0"),
     ROW("dead", 0, OPTION_TEXT, "LIST", cluster.dead, 0, 0, "Ranks that are dead: their slots stay empty"),
@@ -373,6 +378,13 @@ static int write_document(const plan_run *run, io_format format, const char *pat
     return PARSED;
 }
 
+static void print_report(const plan_run *run)
+{
+    plan_report(stdout, run->load.num_windows, run->plan, run->before, run->current != NULL);
+    if (run->values.frontier)
+        frontier_report(stdout, run->document.frontier, run->document.num_frontier);
+}
+
 static int write_answers(plan_run *run)
 {
     const plan_values *values = &run->values;
@@ -385,12 +397,14 @@ static int write_answers(plan_run *run)
     if (io_document_from_plan(run->plan, run->current != NULL, &run->document, &error) != EPLB_OK)
         return fail_io(run->self, &error);
     int status = PARSED;
-    if (values->output != NULL || plain)
+    if (values->frontier)
+        status = frontier_trace(run->self, run->load.load, run->topology, &run->params, &run->document);
+    if (status == PARSED && (values->output != NULL || plain))
         status = write_document(run, choose_format(values), values->output);
     if (status == PARSED && values->json)
         status = write_document(run, IO_FORMAT_JSON, NULL);
     if (status == PARSED && !values->json && !to_stdout && !plain)
-        plan_report(stdout, run->load.num_windows, run->plan, run->before, run->current != NULL);
+        print_report(run);
     return status;
 }
 
@@ -424,6 +438,8 @@ static int check_usage(const plan_run *run)
         return complain(run->self, "--experts and --window go with --topk");
     if (values->current == NULL && values->max_moves != NULL)
         return complain(run->self, "--max-moves needs --current: moves are counted from a placement");
+    if (values->current == NULL && values->frontier)
+        return complain(run->self, "--frontier needs --current: moves are counted from a placement");
     return PARSED;
 }
 

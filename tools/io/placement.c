@@ -46,6 +46,7 @@ void io_document_clear(io_document *document)
     free(document->reason);
     free(document->imbalance);
     free(document->lower_bound);
+    free(document->frontier);
     memset(document, 0, sizeof *document);
 }
 

@@ -32,6 +32,14 @@ bool io_format_from_name(const char *name, io_format *format);
 /* True if the format keeps unequal shares; others lose them (the command should warn). */
 bool io_format_keeps_shares(io_format format);
 
+/* One point of a frontier: a plan with at most so many experts received per layer. */
+typedef struct io_frontier_point {
+    int64_t max_moves; /* per layer */
+    int64_t received;  /* over all layers */
+    int64_t cross_node;
+    double mean, worst; /* imbalance */
+} io_frontier_point;
+
 /* Arrays are owned by the document; optional ones are NULL where the file does not have them. */
 typedef struct io_document {
     io_format format;
@@ -55,9 +63,11 @@ typedef struct io_document {
     double *imbalance;   /* [L] */
     double *lower_bound; /* [L] */
     bool has_moves;
-    eplb_move_count moves; /* slots, received, cross_node */
-    int64_t spilled;       /* replicas outside their group's node */
-    double plan_seconds;   /* < 0: unknown */
+    eplb_move_count moves;       /* slots, received, cross_node */
+    int64_t spilled;             /* replicas outside their group's node */
+    io_frontier_point *frontier; /* [num_frontier]; written to our JSON, not read back */
+    int32_t num_frontier;
+    double plan_seconds; /* < 0: unknown */
     bool has_hash;
     uint64_t hash;
 } io_document;

@@ -10,13 +10,28 @@
 
 #define PLAN_VERSION 1
 
-static const char *const plan_keys[] = {"version",    "policy",       "reason",
-                                        "split",      "num_layers",   "num_logical_experts",
-                                        "num_slots",  "num_ranks",    "num_nodes",
-                                        "num_groups", "rank_slots",   "rank_nodes",
-                                        "dead_ranks", "rank_speeds",  "physical_to_logical_map",
-                                        "shares",     "metrics",      "moves",
-                                        "spilled",    "plan_seconds", "hash",
+static const char *const plan_keys[] = {"version",
+                                        "policy",
+                                        "reason",
+                                        "split",
+                                        "num_layers",
+                                        "num_logical_experts",
+                                        "num_slots",
+                                        "num_ranks",
+                                        "num_nodes",
+                                        "num_groups",
+                                        "rank_slots",
+                                        "rank_nodes",
+                                        "dead_ranks",
+                                        "rank_speeds",
+                                        "physical_to_logical_map",
+                                        "shares",
+                                        "metrics",
+                                        "moves",
+                                        "spilled",
+                                        "plan_seconds",
+                                        "hash",
+                                        "frontier",
                                         NULL};
 
 static const char *const split_names[] = {"equal", "weighted", "batch"};
@@ -259,6 +274,23 @@ static void write_sizes(json_writer *json, const io_document *document)
     json_key_int(json, "num_groups", document->num_groups > 0 ? document->num_groups : 1);
 }
 
+static void write_frontier(json_writer *json, const io_document *document)
+{
+    json_key(json, "frontier");
+    json_begin_array(json);
+    for (int32_t i = 0; i < document->num_frontier; i++) {
+        const io_frontier_point *point = &document->frontier[i];
+        json_begin_object(json);
+        json_key_int(json, "max_moves", point->max_moves);
+        json_key_int(json, "received", point->received);
+        json_key_int(json, "cross_node", point->cross_node);
+        json_key_double(json, "mean", point->mean);
+        json_key_double(json, "worst", point->worst);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
 static void write_outcome(json_writer *json, const io_document *document)
 {
     if (document->imbalance != NULL)
@@ -271,6 +303,8 @@ static void write_outcome(json_writer *json, const io_document *document)
         json_key_int(json, "cross_node", document->moves.cross_node);
         json_end_object(json);
     }
+    if (document->num_frontier > 0)
+        write_frontier(json, document);
     if (document->spilled > 0)
         json_key_int(json, "spilled", document->spilled);
     if (document->plan_seconds >= 0.0)

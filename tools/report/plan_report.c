@@ -96,3 +96,20 @@ void plan_report(FILE *out, int64_t num_windows, const eplb_plan *plan, const do
     (void)fprintf(out, "\nplanned in %.2f ms, hash %016" PRIx64 "\n", 1e3 * eplb_plan_seconds(plan),
                   eplb_plan_hash(plan));
 }
+
+void frontier_report(FILE *out, const io_frontier_point *points, int32_t count)
+{
+    static const char *const heads[] = {
+        "moves a layer, at most", "received", "from another node", "mean", "worst", NULL};
+    table *rows = table_create(heads);
+    for (int32_t i = 0; i < count; i++) {
+        table_cell(rows, "%" PRId64, points[i].max_moves);
+        table_cell(rows, "%" PRId64, points[i].received);
+        table_cell(rows, "%" PRId64, points[i].cross_node);
+        table_cell(rows, "%.4f", points[i].mean);
+        table_cell(rows, "%.4f", points[i].worst);
+    }
+    (void)fputs("\nfrontier: imbalance against moves\n", out);
+    (void)table_print(out, rows, 2);
+    table_destroy(rows);
+}

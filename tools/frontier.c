@@ -1,0 +1,57 @@
+/* The frontier of a plan, by plans with a doubling budget. Every point is a plan that `--max-moves` gives, so
+ * that whoever chooses one gets it. */
+#include "frontier.h"
+
+#include <stdlib.h>
+
+#include "failure.h"
+#include "report/summary.h"
+
+enum { MOST_POINTS = 40 }; /* budgets double: more than any number of slots needs */
+
+static io_frontier_point describe(const eplb_plan *plan, int64_t max_moves)
+{
+    int32_t layers = eplb_placement_num_layers(eplb_plan_placement(plan));
+    summary s = summarize(eplb_plan_imbalance(plan), layers);
+    eplb_move_count moves = eplb_plan_moves(plan);
+    return (io_frontier_point){max_moves, moves.received, moves.cross_node, s.mean, s.worst};
+}
+
+/* Appends the point unless one with no more moves is as good. */
+static void append(io_document *document, io_frontier_point point)
+{
+    const io_frontier_point *last =
+        document->num_frontier > 0 ? &document->frontier[document->num_frontier - 1] : NULL;
+    if (last == NULL || point.mean < last->mean)
+        document->frontier[document->num_frontier++] = point;
+}
+
+int frontier_trace(const command *self, const eplb_load *load, const eplb_topology *topology,
+                   const eplb_plan_params *params, io_document *document)
+{
+    eplb_plan_params bounded = *params;
+    int64_t limit = params->max_moves_per_layer, slots = eplb_topology_num_slots(topology), budget = 0;
+    bool more = true;
+    document->frontier = malloc(MOST_POINTS * sizeof *document->frontier);
+    document->num_frontier = 0;
+    if (document->frontier == NULL)
+        return fail_memory(self);
+    limit = limit < 0 || limit > slots ? slots : limit;
+    for (int64_t received = -1; more; budget = budget == 0 ? 1 : 2 * budget) {
+        eplb_plan *plan;
+        eplb_error error;
+        bounded.max_moves_per_layer = budget < limit ? budget : limit;
+        eplb_status status = eplb_plan_create(&plan, load, topology, &bounded, NULL, &error);
+        more = budget < limit;
+        if (status == EPLB_ERROR_INFEASIBLE && more) /* lost experts need more moves than these */
+            continue;
+        if (status != EPLB_OK)
+            return fail_library(self, &error);
+        io_frontier_point point = describe(plan, bounded.max_moves_per_layer);
+        eplb_plan_destroy(plan);
+        append(document, point);
+        more = more && (budget == 0 || point.received > received);
+        received = point.received;
+    }
+    return PARSED;
+}
