@@ -10,6 +10,7 @@
 #include "failure.h"
 #include "io/load.h"
 #include "io/placement.h"
+#include "placement_output.h"
 
 typedef struct convert_values {
     int64_t ranks, nodes, experts, first_layer;
@@ -47,25 +48,6 @@ static bool ends_with(const char *path, const char *end)
 {
     size_t length = strlen(path), tail = strlen(end);
     return length >= tail && strcmp(path + length - tail, end) == 0;
-}
-
-static int write_placement(const command *self, const convert_values *values, const io_document *document)
-{
-    io_format format = IO_FORMAT_JSON;
-    io_error error;
-    if (values->format >= 0)
-        format = (io_format)values->format;
-    else if (values->output != NULL && ends_with(values->output, ".npz"))
-        format = IO_FORMAT_NPZ;
-    else if (values->output != NULL &&
-             (ends_with(values->output, ".yaml") || ends_with(values->output, ".yml")))
-        format = IO_FORMAT_TRTLLM;
-    if (document->shares != NULL && document->split == EPLB_SPLIT_WEIGHTED && !io_format_keeps_shares(format))
-        warn(self, "the format %s has no place for unequal shares; they are left out",
-             io_format_name((int)format));
-    if (io_document_write(document, format, values->output, (int32_t)values->first_layer, &error) != EPLB_OK)
-        return fail_io(self, &error);
-    return PARSED;
 }
 
 /* Writes every window, in the numbers of the file: whole if they were, else doubles. */
@@ -144,7 +126,8 @@ static int convert(const command *self, const convert_values *values, const char
             return convert_load(self, values, path);
         return fail_io(self, &error);
     }
-    int status = write_placement(self, values, &document);
+    int status = placement_write(self, &document, placement_format(values->format, values->output),
+                                 values->output, values->first_layer);
     io_document_clear(&document);
     return status;
 }

@@ -14,6 +14,8 @@
 #include "frontier.h"
 #include "io/load.h"
 #include "io/placement.h"
+#include "placement_output.h"
+#include "plan_words.h"
 #include "published.h"
 #include "report/plan_report.h"
 
@@ -121,81 +123,6 @@ static void release(plan_run *run)
     io_document_clear(&run->current_file);
     io_load_clear(&run->sources);
     io_load_clear(&run->load);
-}
-
-static int parse_max_moves(const command *self, const char *text, eplb_plan_params *params)
-{
-    const char *number = strncmp(text, "total:", 6) == 0 ? text + 6 : text;
-    char *end;
-    long long value = strtoll(number, &end, 10);
-    if (end == number || *end != '\0' || value < 0 || value > (long long)1 << 40)
-        return complain(self, "--max-moves is '%s'; expected a whole number of at least 0, or total: and one",
-                        text);
-    if (number == text)
-        params->max_moves_per_layer = value;
-    else
-        params->max_moves = value;
-    return PARSED;
-}
-
-/* One term of a cost, "tokens" or "tokens=3", up to a comma; steps over it. */
-static bool parse_cost_term(const char **text, eplb_cost *cost)
-{
-    static const char *const names[] = {"tokens", "tiles", "activated"};
-    int32_t *const fields[] = {&cost->tokens, &cost->tiles, &cost->activated};
-    size_t length = strcspn(*text, "=,"), i = 0;
-    while (i < 3 && (strlen(names[i]) != length || strncmp(*text, names[i], length) != 0))
-        i++;
-    *text += length;
-    long weight = 1;
-    if (**text == '=') {
-        char *end;
-        weight = strtol(*text + 1, &end, 10);
-        if (end == *text + 1)
-            return false;
-        *text = end;
-    }
-    if (i == 3 || weight < 0 || weight > 1000000000)
-        return false;
-    *fields[i] = (int32_t)weight;
-    return true;
-}
-
-/* "tokens", or a mixture "tokens=1,tiles=2,activated=300". */
-static int parse_cost(const command *self, const char *text, eplb_cost *cost)
-{
-    const char *rest = text;
-    cost->tokens = 0;
-    bool good;
-    while ((good = parse_cost_term(&rest, cost)) && *rest == ',')
-        rest++;
-    if (!good || *rest != '\0')
-        return complain(self,
-                        "--cost is '%s'; expected tokens, tiles, activated, or weights such as "
-                        "tokens=1,tiles=2,activated=300",
-                        text);
-    if (cost->tokens == 0 && cost->tiles == 0 && cost->activated == 0)
-        return complain(self, "--cost is '%s'; expected at least one weight above 0", text);
-    return PARSED;
-}
-
-static int find_policy(const command *self, const char *name)
-{
-    const char *names[64];
-    char all[512] = "";
-    size_t count = 0, used = 0;
-    for (; count < 64 && eplb_policy_name((int32_t)count) != NULL; count++) {
-        names[count] = eplb_policy_name((int32_t)count);
-        if (strcmp(names[count], name) == 0)
-            return PARSED;
-        if (used < sizeof all)
-            used +=
-                (size_t)snprintf(all + used, sizeof all - used, "%s%s", count > 0 ? ", " : "", names[count]);
-    }
-    const char *near = nearest_name(name, names, count);
-    if (near != NULL)
-        return complain(self, "--policy is '%s'; did you mean '%s'? There are %s", name, near, all);
-    return complain(self, "--policy is '%s'; expected one of %s", name, all);
 }
 
 static int read_load(plan_run *run)
@@ -355,29 +282,6 @@ static bool gains(const plan_run *run)
     return false;
 }
 
-static io_format choose_format(const plan_values *values)
-{
-    const char *dot = values->output != NULL ? strrchr(values->output, '.') : NULL;
-    if (values->format >= 0)
-        return (io_format)values->format;
-    if (dot != NULL && strcmp(dot, ".npz") == 0)
-        return IO_FORMAT_NPZ;
-    if (dot != NULL && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0))
-        return IO_FORMAT_TRTLLM;
-    return IO_FORMAT_JSON;
-}
-
-static int write_document(const plan_run *run, io_format format, const char *path)
-{
-    io_error error;
-    if (run->values.split == EPLB_SPLIT_WEIGHTED && !io_format_keeps_shares(format))
-        warn(run->self, "the format %s has no place for unequal shares; they are left out",
-             io_format_name((int)format));
-    if (io_document_write(&run->document, format, path, (int32_t)run->values.first_layer, &error) != EPLB_OK)
-        return fail_io(run->self, &error);
-    return PARSED;
-}
-
 static void print_report(const plan_run *run)
 {
     plan_report(stdout, run->load.num_windows, run->plan, run->before, run->current != NULL);
@@ -392,17 +296,16 @@ static int write_answers(plan_run *run)
     bool plain =
         values->format >= 0 && values->output == NULL && !values->json; /* a format alone: print it */
     io_error error;
-    if (values->json && to_stdout)
-        return complain(run->self, "--json and -o - both write to standard output");
     if (io_document_from_plan(run->plan, run->current != NULL, &run->document, &error) != EPLB_OK)
         return fail_io(run->self, &error);
     int status = PARSED;
     if (values->frontier)
         status = frontier_trace(run->self, run->load.load, run->topology, &run->params, &run->document);
     if (status == PARSED && (values->output != NULL || plain))
-        status = write_document(run, choose_format(values), values->output);
+        status = placement_write(run->self, &run->document, placement_format(values->format, values->output),
+                                 values->output, values->first_layer);
     if (status == PARSED && values->json)
-        status = write_document(run, IO_FORMAT_JSON, NULL);
+        status = placement_write(run->self, &run->document, IO_FORMAT_JSON, NULL, 0);
     if (status == PARSED && !values->json && !to_stdout && !plain)
         print_report(run);
     return status;
@@ -423,16 +326,17 @@ static int read_params(plan_run *run)
     params->work_limit = values->work_limit;
     params->time_limit_seconds = values->time_budget;
     params->cost.tile_tokens = (int32_t)values->tile;
-    int status = values->max_moves != NULL ? parse_max_moves(run->self, values->max_moves, params) : PARSED;
+    int status =
+        values->max_moves != NULL ? plan_parse_max_moves(run->self, values->max_moves, params) : PARSED;
     if (status == PARSED && values->cost != NULL)
-        status = parse_cost(run->self, values->cost, &params->cost);
+        status = plan_parse_cost(run->self, values->cost, &params->cost);
     return status;
 }
 
 static int check_usage(const plan_run *run)
 {
     const plan_values *values = &run->values;
-    if (find_policy(run->self, values->policy) != PARSED)
+    if (plan_find_policy(run->self, values->policy) != PARSED)
         return EXIT_BAD;
     if (!values->topk && (values->experts > 0 || values->tokens_per_window > 0))
         return complain(run->self, "--experts and --window go with --topk");
@@ -440,6 +344,8 @@ static int check_usage(const plan_run *run)
         return complain(run->self, "--max-moves needs --current: moves are counted from a placement");
     if (values->current == NULL && values->frontier)
         return complain(run->self, "--frontier needs --current: moves are counted from a placement");
+    if (values->json && values->output != NULL && strcmp(values->output, "-") == 0)
+        return complain(run->self, "--json and -o - both write to standard output");
     return PARSED;
 }
 
@@ -492,7 +398,7 @@ const command command_plan = {
         "num_nodes, "
         "num_groups, physical_to_logical_map [L][S] (-1 is empty), shares [L][S] (weighted only), metrics "
         "{imbalance [L], mean, worst, lower_bound [L]}, moves {slots, received, cross_node} (with "
-        "--current), "
+        "--current), frontier (with --frontier), "
         "plan_seconds, hash. It is itself a placement file.",
     .exit_no = "with --current and a policy other than deepseek and vllm: nothing better than the current "
                "placement was "

@@ -1,0 +1,35 @@
+/* Writing a placement in the format that was asked for. */
+#include "placement_output.h"
+
+#include <string.h>
+
+#include "failure.h"
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t length = strlen(path), tail = strlen(end);
+    return length >= tail && strcmp(path + length - tail, end) == 0;
+}
+
+io_format placement_format(int wished, const char *path)
+{
+    if (wished >= 0)
+        return (io_format)wished;
+    if (path != NULL && ends_with(path, ".npz"))
+        return IO_FORMAT_NPZ;
+    if (path != NULL && (ends_with(path, ".yaml") || ends_with(path, ".yml")))
+        return IO_FORMAT_TRTLLM;
+    return IO_FORMAT_JSON;
+}
+
+int placement_write(const command *self, const io_document *document, io_format format, const char *path,
+                    int64_t first_layer)
+{
+    io_error error;
+    if (document->split == EPLB_SPLIT_WEIGHTED && document->shares != NULL && !io_format_keeps_shares(format))
+        warn(self, "the format %s has no place for unequal shares; they are left out",
+             io_format_name((int)format));
+    if (io_document_write(document, format, path, (int32_t)first_layer, &error) != EPLB_OK)
+        return fail_io(self, &error);
+    return PARSED;
+}
