@@ -4,6 +4,8 @@
 
 #include "bench.h"
 
+int bench_equal(bench_report *report, const bench_options *options);
+int bench_moves(bench_report *report, const bench_options *options);
 int bench_plan(bench_report *report, const bench_options *options);
 int bench_process(bench_report *report, const bench_options *options);
 int bench_study(bench_report *report, const bench_options *options);

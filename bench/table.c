@@ -8,5 +8,8 @@ const bench bench_table[] = {
     {"plan", "planning time of every policy on one thread against a plain heap-based planner", bench_plan},
     {"process", "eplb plan as a process: time from start to finish, peak memory with many windows",
      bench_process},
+    {"equal", "equal split: balance and time against DeepSeek's planner and simulated annealing",
+     bench_equal},
+    {"moves", "repair: balance against weights received after a drift, and window after window", bench_moves},
     {NULL, NULL, NULL},
 };
