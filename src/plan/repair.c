@@ -176,6 +176,6 @@ void repair_levels(repair *state, double goal, int64_t max_moves, repair_visit v
 
 void repair_sweep(repair *state, double goal, int64_t max_moves, repair_visit visit, void *context)
 {
-    if (!repair_descend(state, goal, max_moves, visit, context))
+    if (!repair_descend(state, goal, max_moves, visit, context) && max_moves > state->forced)
         repair_levels(state, goal, max_moves, visit, context);
 }
