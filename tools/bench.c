@@ -87,8 +87,7 @@ const command command_bench = {
     .least_operands = 0,
     .most_operands = 1,
     .text = "Runs one bench and prints its rows; without a name, lists the benches. Times are medians and "
-            "ratios are taken "
-            "inside one run.",
+            "ratios are taken inside one run.",
     .json = "results [{name, figures...}], machine, version.",
     .examples = "eplb bench\neplb bench study --json",
     .options = bench_options_table,

@@ -31,8 +31,7 @@ static const option_row convert_options[] = {
         "Format of a placement. Default: by the output's name, .npz, .yaml (trtllm), else json"),
     ROW("load", 0, OPTION_FLAG, NULL, load, 0, 0,
         "IN is a load; told by the file unless it is standard input. Loads are written as .npy, .npz, .json "
-        "or .csv, by "
-        "the output's name"),
+        "or .csv, by the output's name"),
     ROW("array", 0, OPTION_TEXT, "NAME", array, 0, 0,
         "Array of an .npz load; default counts, load or the only one"),
     ROW("ranks", 0, OPTION_INTEGER, "G", ranks, 1, EPLB_MAX_RANKS, "Ranks, where the file does not say"),
@@ -150,9 +149,8 @@ const command command_convert = {
     .least_operands = 1,
     .most_operands = 1,
     .text = "Reads a placement in any format, told by its content, and writes it in another. What the new "
-            "format has no "
-            "place for is left out, with a warning where it changes how tokens are split. Loads are "
-            "converted too.",
+            "format has no place for is left out, with a warning where it changes how tokens are split. "
+            "Loads are converted too.",
     .examples = "eplb convert plan.json --format sglang -o map.json\n"
                 "eplb convert expert_map.json --nodes 4 -o plan.json\n"
                 "eplb convert load.csv -o load.npy",

@@ -187,18 +187,13 @@ const command command_diff = {
     .least_operands = 2,
     .most_operands = 2,
     .text = "Counts slots whose expert changes, experts that a rank receives (it did not hold them before) "
-            "and those of "
-            "them that no rank of its node held, with their bytes; then the rounds and the time the "
-            "transfers need.\n\n"
+            "and those of them that no rank of its node held, with their bytes; then the rounds and the time "
+            "the transfers need.\n\n"
             "Layers move one after the other. In a round every rank sends at most one expert and receives at "
-            "most one; a "
-            "layer needs as many rounds as its busiest rank has sends or receives, with the senders chosen "
-            "among the "
-            "holders to make that least, those on the receiver's node first. Time is that of the busiest "
-            "rank and "
-            "direction, summed over layers. An expert that no live rank holds comes from storage and is "
-            "timed as from "
-            "another node.",
+            "most one; a layer needs as many rounds as its busiest rank has sends or receives, with the "
+            "senders chosen among the holders to make that least, those on the receiver's node first. Time "
+            "is that of the busiest rank and direction, summed over layers. An expert that no live rank "
+            "holds comes from storage and is timed as from another node.",
     .json = "slots, received, cross_node, bytes, cross_node_bytes, rounds, seconds.",
     .examples =
         "eplb diff old.json new.json\neplb diff old.json new.json --model deepseek-v3 --inter-gbps 50 --json",

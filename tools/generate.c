@@ -254,12 +254,9 @@ const command command_generate = {
     .least_operands = 1,
     .most_operands = 1,
     .text = "KIND is one of: lognormal (expert loads exp(sigma z)); zipf (rank^-exponent in random order); "
-            "uniform; drift "
-            "(lognormal, every window a step further); bursts (topics with their own hot experts, whose "
-            "mixture changes "
-            "now and then); domain-switch (one topic after another); rank-skew (a given ratio of the hottest "
-            "to the mean "
-            "rank of the start layout).\n\n"
+            "uniform; drift (lognormal, every window a step further); bursts (topics with their own hot "
+            "experts, whose mixture changes now and then); domain-switch (one topic after another); "
+            "rank-skew (a given ratio of the hottest to the mean rank of the start layout).\n\n"
             "Layers are independent. The same options give the same load on hosts with the same C library.",
     .examples = "eplb generate zipf --layers 58 --experts 256 --seed 7 -o load.npy\n"
                 "eplb generate bursts --windows 128 | eplb plan - --ranks 32 --slots 288",

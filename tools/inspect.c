@@ -36,8 +36,7 @@ static const option_row inspect_options[] = {
     ROW("placement", 0, OPTION_FILE, "FILE", placement, 0, 0, "Show the rank loads under this placement"),
     ROW("ranks", 0, OPTION_INTEGER, "G", cluster.ranks, 1, EPLB_MAX_RANKS,
         "Without --placement: show the start layout on G ranks, slot p holding expert p mod E. With it: "
-        "where the file "
-        "does not say"),
+        "where the file does not say"),
     ROW("slots", 0, OPTION_INTEGER, "S", cluster.slots, 1, EPLB_MAX_SLOTS,
         "Slots of the start layout. Default: the experts"),
     ROW("nodes", 0, OPTION_INTEGER, "N", cluster.nodes, 1, EPLB_MAX_RANKS, "Nodes of the start layout"),
@@ -400,18 +399,17 @@ const command command_inspect = {
     .least_operands = 1,
     .most_operands = 1,
     .text =
-        "Prints the imbalance of each layer (largest over mean), names the worst layers and their "
-        "hottest experts, "
-        "and draws the ranks' loads as a heat map, ranks down and layers across. The imbalance is that of "
-        "the sum of all windows; where the file has windows, a line tells it for each on its own too.\n\n"
+        "Prints the imbalance of each layer (largest over mean), names the worst layers and their hottest "
+        "experts, and draws the ranks' loads as a heat map, ranks down and layers across. The imbalance is "
+        "that of the sum of all windows; where the file has windows, a line tells it for each on its own "
+        "too.\n\n"
         "With --placement the ranks are those of the file; with --ranks alone they hold the layout that "
-        "engines "
-        "start from; with neither every expert counts as a rank of its own and no map is drawn.",
+        "engines start from; with neither every expert counts as a rank of its own and no map is drawn.",
     .json = "imbalance [L], mean, worst, hottest [L] of {expert, share}, and with --placement or --ranks "
-            "rank_load [L][G] "
-            "in the unit of the file.",
-    .examples = "eplb inspect load.npy\neplb inspect load.npy --ranks 32\neplb inspect load.npy --placement "
-                "plan.json",
+            "rank_load [L][G] in the unit of the file.",
+    .examples = "eplb inspect load.npy\n"
+                "eplb inspect load.npy --ranks 32\n"
+                "eplb inspect load.npy --placement plan.json",
     .options = inspect_options,
     .run = inspect_command,
 };

@@ -18,6 +18,7 @@
 #include "plan_words.h"
 #include "published.h"
 #include "report/plan_report.h"
+#include "window_spread.h"
 
 typedef struct plan_values {
     cluster_options cluster;
@@ -38,20 +39,17 @@ static const option_row plan_options[] = {
         "Ranks of the expert-parallel group. With --current the file's ranks are the default"),
     ROW("slots", 0, OPTION_INTEGER, "S", cluster.slots, 1, EPLB_MAX_SLOTS,
         "Slots on all ranks together. Where S does not divide by G, the first ranks get one more; deepseek "
-        "and vllm "
-        "refuse that"),
+        "and vllm refuse that"),
     ROW("nodes", 0, OPTION_INTEGER, "N", cluster.nodes, 1, EPLB_MAX_RANKS,
         "Nodes; rank g is on node g * N / G. Default 1"),
     ROW("groups", 0, OPTION_INTEGER, "g", groups, 0, EPLB_MAX_EXPERTS,
         "Expert groups of node-limited routing; experts of a group stay on one node. Default: none"),
     ROW("policy", 0, OPTION_TEXT, "P", policy, 0, 0,
         "Who plans: auto (the default), deepseek (the published planner, exactly), vllm (the same, keeping "
-        "slots), or "
-        "another policy by name; an unknown name lists all"),
+        "slots), or another policy by name; an unknown name lists all"),
     ROW("split", 0, OPTION_CHOICE, "equal|weighted|batch", split, 0, 0,
         "How an expert's tokens are divided among its replicas: equally (the default), by shares that the "
-        "plan gives, "
-        "or anew for every batch"),
+        "plan gives, or anew for every batch"),
     ROW("current", 0, OPTION_FILE, "FILE", current, 0, 0,
         "Start from this placement: the plan keeps what it can and counts the moves"),
     ROW("max-moves", 0, OPTION_TEXT, "M|total:M", max_moves, 0, 0,
@@ -59,8 +57,7 @@ static const option_row plan_options[] = {
     ROW("target", 0, OPTION_NUMBER, "X", target, 1.0, 1e9, "Stop improving a layer at this imbalance"),
     ROW("frontier", 0, OPTION_FLAG, NULL, frontier, 0, 0,
         "With --current: show the imbalance that 0, 1, 2, 4, ... moves a layer reach. In JSON: frontier "
-        "[{max_moves, "
-        "received, cross_node, mean, worst}]"),
+        "[{max_moves, received, cross_node, mean, worst}]"),
     ROW("spill", 0, OPTION_INTEGER, "K", spill, 0, EPLB_MAX_SLOTS,
         "Up to K replicas a layer may live outside their group's node. Default 0"),
     ROW("dead", 0, OPTION_TEXT, "LIST", cluster.dead, 0, 0, "Ranks that are dead: their slots stay empty"),
@@ -70,8 +67,7 @@ static const option_row plan_options[] = {
         "Speed of each rank, such as 1x24,0.8x8; only ratios count"),
     ROW("cost", 0, OPTION_TEXT, "tokens|tiles|activated", cost, 0, 0,
         "What a rank's time grows with: tokens (the default), tokens rounded up to a tile, activated "
-        "replicas, or a "
-        "mixture with whole weights such as tokens=1,activated=300"),
+        "replicas, or a mixture with whole weights such as tokens=1,activated=300"),
     ROW("tile", 0, OPTION_INTEGER, "N", tile, 1, 1 << 20, "Tokens of a tile. Default 128"),
     ROW("sources", 0, OPTION_FILE, "FILE", sources, 0, 0,
         "Tokens by source rank, [G,L,E], for plans that watch cross-node traffic"),
@@ -93,8 +89,7 @@ static const option_row plan_options[] = {
     ROW("first-layer", 0, OPTION_INTEGER, "N", first_layer, 0, EPLB_MAX_LAYERS,
         "With trtllm: the engine's number of the first MoE layer. Default 0"),
     ROW("output", 'o', OPTION_FILE, "FILE", output, 0, 0,
-        "Write the placement to FILE, whole or not at all; - is "
-        "standard output"),
+        "Write the placement to FILE, whole or not at all; - is standard output"),
     ROW_JSON(plan_values),
     ROW_END,
 };
@@ -108,15 +103,17 @@ typedef struct plan_run {
     io_load load, sources;
     io_document current_file, document;
     eplb_topology *topology;
-    eplb_placement *current;
+    eplb_placement *current, *start;
     eplb_plan *plan;
     double *before;
+    window_spread windows[2]; /* before and after */
 } plan_run;
 
 static void release(plan_run *run)
 {
     free(run->before);
     eplb_plan_destroy(run->plan);
+    eplb_placement_destroy(run->start);
     eplb_placement_destroy(run->current);
     eplb_topology_destroy(run->topology);
     io_document_clear(&run->document);
@@ -230,27 +227,31 @@ static bool keeps_shape(const plan_run *run)
            run->current_file.num_ranks == eplb_topology_num_ranks(run->topology);
 }
 
-/* The imbalance of the current placement under its own shares, or else of the layout that engines start from.
- */
-static int measure_before(plan_run *run)
+/* The imbalance of the current placement under its own shares, or else of the layout that engines start from;
+ * for people also that of each window on its own, before and after. */
+static int measure(plan_run *run)
 {
     const eplb_load *load = run->load.load;
-    eplb_placement *start = NULL;
-    eplb_error error;
+    const eplb_placement *before = run->current;
     const double *shares = run->current != NULL && keeps_shape(run) ? run->current_file.shares : NULL;
+    const double *after_shares =
+        eplb_plan_split(run->plan) == EPLB_SPLIT_EQUAL ? NULL : eplb_plan_shares(run->plan);
+    eplb_error error;
     int32_t layers = eplb_load_num_layers(load);
     run->before = malloc((size_t)layers * sizeof *run->before);
     if (run->before == NULL)
         return fail_memory(run->self);
-    eplb_status status = EPLB_OK;
-    if (run->current == NULL)
-        status = eplb_placement_create_initial(&start, run->topology, layers, eplb_load_num_experts(load),
-                                               NULL, &error);
-    if (status == EPLB_OK)
-        status = eplb_imbalance_per_layer(load, start != NULL ? start : run->current, shares, run->before,
-                                          NULL, &error);
-    eplb_placement_destroy(start);
-    return status == EPLB_OK ? PARSED : fail_library(run->self, &error);
+    if (before == NULL && eplb_placement_create_initial(&run->start, run->topology, layers,
+                                                        eplb_load_num_experts(load), NULL, &error) != EPLB_OK)
+        return fail_library(run->self, &error);
+    before = before == NULL ? run->start : before;
+    if (eplb_imbalance_per_layer(load, before, shares, run->before, NULL, &error) != EPLB_OK)
+        return fail_library(run->self, &error);
+    if (run->values.json || eplb_load_num_windows(load) == 1)
+        return PARSED;
+    bool good = window_spread_measure(load, before, shares, &run->windows[0]) &&
+                window_spread_measure(load, eplb_plan_placement(run->plan), after_shares, &run->windows[1]);
+    return good ? PARSED : fail_memory(run->self);
 }
 
 static void warn_zero_load(const plan_run *run)
@@ -264,8 +265,7 @@ static void warn_zero_load(const plan_run *run)
     if (empty > 0 && is_published(run->values.policy))
         warn(run->self,
              "%d of %d layers have no load (the first is layer %d): %s gives every spare slot of such a "
-             "layer to "
-             "expert 0, as the original does",
+             "layer to expert 0, as the original does",
              (int)empty, (int)layers, (int)first, run->values.policy);
 }
 
@@ -284,7 +284,13 @@ static bool gains(const plan_run *run)
 
 static void print_report(const plan_run *run)
 {
-    plan_report(stdout, run->load.num_windows, run->plan, run->before, run->current != NULL);
+    bool re_split = run->values.split == EPLB_SPLIT_BATCH; /* every window gets shares of its own */
+    plan_figures figures = {.num_windows = run->load.num_windows,
+                            .num_blocks = re_split ? 1 : eplb_load_num_windows(run->load.load),
+                            .windows = run->windows,
+                            .before = run->before,
+                            .from_current = run->current != NULL};
+    plan_report(stdout, run->plan, &figures);
     if (run->values.frontier)
         frontier_report(stdout, run->document.frontier, run->document.num_frontier);
 }
@@ -366,7 +372,7 @@ static int plan_command(const command *self, int argc, char **argv)
     if (status == PARSED)
         status = make_plan(&run);
     if (status == PARSED)
-        status = measure_before(&run);
+        status = measure(&run);
     if (status == PARSED) {
         warn_zero_load(&run);
         status = write_answers(&run);
@@ -386,23 +392,17 @@ const command command_plan = {
     .least_operands = 1,
     .most_operands = 1,
     .text = "Reads loads [L,E] or [T,L,E] and decides how many replicas each expert gets, on which ranks "
-            "they live and "
-            "how its tokens are split among them. Prints the imbalance (largest over mean rank load, 1 is "
-            "perfect) "
-            "before and after, the proved lower bound and the moves.\n\n"
+            "they live and how its tokens are split among them. Prints the imbalance (largest over mean rank "
+            "load, 1 is perfect) before and after, the proved lower bound and the moves.\n\n"
             "Before is the current placement, or without --current the layout that engines start from: slot "
-            "p holds "
-            "expert p mod E.",
+            "p holds expert p mod E.",
     .json =
         "the plan: version, policy, reason, split, num_layers, num_logical_experts, num_slots, num_ranks, "
-        "num_nodes, "
-        "num_groups, physical_to_logical_map [L][S] (-1 is empty), shares [L][S] (weighted only), metrics "
-        "{imbalance [L], mean, worst, lower_bound [L]}, moves {slots, received, cross_node} (with "
-        "--current), frontier (with --frontier), "
-        "plan_seconds, hash. It is itself a placement file.",
+        "num_nodes, num_groups, physical_to_logical_map [L][S] (-1 is empty), shares [L][S] (weighted only), "
+        "metrics {imbalance [L], mean, worst, lower_bound [L]}, moves {slots, received, cross_node} (with "
+        "--current), frontier (with --frontier), plan_seconds, hash. It is itself a placement file.",
     .exit_no = "with --current and a policy other than deepseek and vllm: nothing better than the current "
-               "placement was "
-               "found, so nothing moves. The plan is written all the same.",
+               "placement was found, so nothing moves. The plan is written all the same.",
     .examples = "eplb plan load.npy --ranks 32 --slots 288 -o plan.json\n"
                 "eplb plan load.npy --ranks 32 --slots 288 --nodes 4 --groups 8 --policy deepseek --json\n"
                 "eplb plan now.npy --current plan.json --max-moves 4 --format sglang -o map.json",

@@ -46,9 +46,11 @@ static void bash_command(FILE *out, const command *self)
 
 static void put_bash(FILE *out, const command *const *list)
 {
-    (void)fputs("# bash completion for eplb\n_eplb() {\n"
+    (void)fputs("# bash completion for eplb\n"
+                "_eplb() {\n"
                 "    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} options=\n"
-                "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        mapfile -t COMPREPLY < <(compgen -W '",
+                "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+                "        mapfile -t COMPREPLY < <(compgen -W '",
                 out);
     for (const command *const *one = list; *one != NULL; one++)
         (void)fprintf(out, "%s ", (*one)->name);
@@ -56,9 +58,12 @@ static void put_bash(FILE *out, const command *const *list)
         "help --help --version' -- \"$word\")\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n", out);
     for (; *list != NULL; list++)
         bash_command(out, *list);
-    (void)fputs("    esac\n    case $word in\n    -*) mapfile -t COMPREPLY < <(compgen -W \"$options\" -- "
-                "\"$word\") ;;\n"
-                "    *) mapfile -t COMPREPLY < <(compgen -f -- \"$word\") ;;\n    esac\n}\n"
+    (void)fputs("    esac\n"
+                "    case $word in\n"
+                "    -*) mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$word\") ;;\n"
+                "    *) mapfile -t COMPREPLY < <(compgen -f -- \"$word\") ;;\n"
+                "    esac\n"
+                "}\n"
                 "complete -o filenames -F _eplb eplb\n",
                 out);
 }
@@ -91,10 +96,16 @@ static void put_zsh(FILE *out, const command *const *list)
         put_quoted(out, (*one)->summary, "':");
         (void)fputs("'\n", out);
     }
-    (void)fputs(
-        "    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        return\n    fi\n"
-        "    local name=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $name in\n",
-        out);
+    (void)fputs("    )\n"
+                "    if (( CURRENT == 2 )); then\n"
+                "        _describe command commands\n"
+                "        return\n"
+                "    fi\n"
+                "    local name=$words[2]\n"
+                "    shift words\n"
+                "    (( CURRENT-- ))\n"
+                "    case $name in\n",
+                out);
     for (; *list != NULL; list++) {
         (void)fprintf(out, "    %s)\n        _arguments", (*list)->name);
         for (const option_row *row = (*list)->options; row->name != NULL; row++)

@@ -87,11 +87,13 @@ void manual_overview(FILE *out, const command *const *list)
 {
     (void)fputs("Usage: eplb COMMAND [options]\n\n"
                 "Expert-parallel load balancing for Mixture-of-Experts serving: from a file of loads to a\n"
-                "verified placement.\n\nCommands:\n",
+                "verified placement.\n\n"
+                "Commands:\n",
                 out);
     for (; *list != NULL; list++)
         (void)fprintf(out, "  %-10s %s\n", (*list)->name, (*list)->summary);
-    (void)fputs("\neplb COMMAND --help tells more. Also:\n"
+    (void)fputs("\n"
+                "eplb COMMAND --help tells more. Also:\n"
                 "  --version              Print the version\n"
                 "  --completion SHELL     Print completion for bash, zsh or fish\n"
                 "  --man DIR              Write the man pages into DIR\n"

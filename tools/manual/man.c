@@ -59,8 +59,12 @@ static void put_exit(FILE *out, const char *no)
         (void)fputs(".TP\n1\n", out);
         put_text(out, no);
     }
-    (void)fputs(".TP\n2\nBad usage, bad input, or output that could not be written.\n"
-                ".TP\n3\nInternal: out of memory, or a defect.\n",
+    (void)fputs(".TP\n"
+                "2\n"
+                "Bad usage, bad input, or output that could not be written.\n"
+                ".TP\n"
+                "3\n"
+                "Internal: out of memory, or a defect.\n",
                 out);
 }
 
@@ -95,14 +99,18 @@ void manual_man(FILE *out, const command *self, const command *const *list)
         return;
     }
     (void)fprintf(out,
-                  ".TH EPLB 1 \"\" \"eplb %s\" \"User commands\"\n.SH NAME\neplb \\- expert\\-parallel load "
-                  "balancing for Mixture\\-of\\-Experts serving\n.SH SYNOPSIS\n\\fBeplb\\fR \\fICOMMAND\\fR "
-                  "[options]\n.SH DESCRIPTION\n",
+                  ".TH EPLB 1 \"\" \"eplb %s\" \"User commands\"\n"
+                  ".SH NAME\n"
+                  "eplb \\- expert\\-parallel load balancing for Mixture\\-of\\-Experts serving\n"
+                  ".SH SYNOPSIS\n"
+                  "\\fBeplb\\fR \\fICOMMAND\\fR [options]\n"
+                  ".SH DESCRIPTION\n",
                   eplb_version());
     put_paragraphs(
         out, "Plans how many replicas each expert gets and where they live, looks at loads and placements, "
-             "checks them and converts them between serving engines.\n\nLoads are .npy, .npz, .json or .csv "
-             "files of shape [L,E] or [T,L,E]; - is standard input. Lists are written 0,3,8-11.");
+             "checks them and converts them between serving engines.\n\n"
+             "Loads are .npy, .npz, .json or .csv files of shape [L,E] or [T,L,E]; - is standard input. "
+             "Lists are written 0,3,8-11.");
     (void)fputs(".SH COMMANDS\n", out);
     for (; *list != NULL; list++) {
         (void)fprintf(out, ".TP\n\\fBeplb\\-%s\\fR(1)\n", (*list)->name);

@@ -38,15 +38,16 @@ void manual_markdown(FILE *out, const command *const *list)
         "# Command line\n\n"
         "<!-- written by `eplb --markdown`; scripts/check-command-line holds it current -->\n\n"
         "`eplb COMMAND [options]`. Every command has `--help`; long options take their value as `--name "
-        "value` "
-        "or `--name=value`.\nLoads are `.npy`, `.npz`, `.json` or `.csv` files of shape [L,E] (layers, "
-        "experts) or [T,L,E] (windows first), integers or floats; `-` is standard input.\nLists are written "
-        "`0,3,8-11`; in lists with one value per rank `9x31` stands for 31 times 9.\n\n"
+        "value` or `--name=value`.\n"
+        "Loads are `.npy`, `.npz`, `.json` or `.csv` files of shape [L,E] (layers, experts) or [T,L,E] "
+        "(windows first), integers or floats; `-` is standard input.\n"
+        "Lists are written `0,3,8-11`; in lists with one value per rank `9x31` stands for 31 times 9.\n\n"
         "Tables are for people; `--json` prints one JSON document on standard output and nothing else. "
         "Messages go to standard error.\n"
         "Exit status: 0 ok, 1 the check failed or no gain, 2 bad usage or input, 3 internal. An output file "
         "is either whole or absent.\n\n"
-        "| command | does |\n|---|---|\n",
+        "| command | does |\n"
+        "|---|---|\n",
         out);
     for (const command *const *one = list; *one != NULL; one++)
         (void)fprintf(out, "| [`%s`](#eplb-%s) | %s |\n", (*one)->name, (*one)->name, (*one)->summary);

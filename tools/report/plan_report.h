@@ -7,11 +7,20 @@
 #include <eplb/plan.h>
 
 #include "io/placement.h"
+#include "window_spread.h"
+
+/* What was measured besides the plan. */
+typedef struct plan_figures {
+    int64_t num_windows;          /* of the load's file */
+    int32_t num_blocks;           /* windows or sums of neighbours that were kept */
+    const window_spread *windows; /* [2] before and after on each of them, when there are several */
+    const double *before;         /* [L] */
+    bool from_current;            /* before is a current placement, not the start layout */
+} plan_figures;
 
 /* Prints sizes, imbalance before and after with bound and gap, the worst layers and, when the plan started
- * from a current placement, the moves. num_windows: of the load's file; before [L]. */
-void plan_report(FILE *out, int64_t num_windows, const eplb_plan *plan, const double *before,
-                 bool from_current);
+ * from a current placement, the moves. */
+void plan_report(FILE *out, const eplb_plan *plan, const plan_figures *figures);
 
 /* Moves against imbalance, one row a point. */
 void frontier_report(FILE *out, const io_frontier_point *points, int32_t count);
