@@ -52,8 +52,8 @@ eplb_status replica_work_init(replica_work *work, const layer_problem *problem, 
         work->scale *= 2;
     while (total * work->scale >= WORK_LIMIT)
         work->scale *= 0.5;
-    for (int32_t e = 0; e < n; e++)
-        work->tokens[e] = (double)(int64_t)((double)problem->load[e] * work->scale);
+    for (int32_t e = 0; e < n; e++) /* where tokens cost nothing, the scale would carry them past int64 */
+        work->tokens[e] = work->plain ? (double)(int64_t)((double)problem->load[e] * work->scale) : 0.0;
     for (int32_t e = 0; e < n; e++)
         work->least_total += replica_work_at(work, e, 1);
     return EPLB_OK;

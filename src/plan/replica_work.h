@@ -9,7 +9,7 @@
 
 typedef struct replica_work {
     const int64_t *load; /* [E] */
-    double *tokens;      /* [E] load * scale */
+    double *tokens;      /* [E] load * scale where the cost is plain, else 0 */
     double scale;        /* a power of two */
     eplb_cost cost;
     bool plain;
