@@ -80,6 +80,18 @@ static int bench_command(const command *self, int argc, char **argv)
     return refuse_bench(self, operands[0]);
 }
 
+static const char *bench_name(int32_t index)
+{
+    return bench_table[index].name;
+}
+
+static const char *bench_summary(int32_t index)
+{
+    return bench_table[index].summary;
+}
+
+static const listing benches = {"Benches", bench_name, bench_summary};
+
 const command command_bench = {
     .name = "bench",
     .summary = "Measure the figures of the README",
@@ -91,5 +103,6 @@ const command command_bench = {
     .json = "results [{name, figures...}], machine, version.",
     .examples = "eplb bench\neplb bench study --json",
     .options = bench_options_table,
+    .names = &benches,
     .run = bench_command,
 };

@@ -40,6 +40,13 @@ typedef struct option_row {
     const char *help; /* one sentence or two, without a full stop at the end */
 } option_row;
 
+/* Names that an option or operand takes and what each means, 0 .. until name is NULL. */
+typedef struct listing {
+    const char *title; /* "Policies" */
+    const char *(*name)(int32_t index);
+    const char *(*summary)(int32_t index);
+} listing;
+
 typedef struct command {
     const char *name;
     const char *summary;  /* one line, without a full stop */
@@ -50,6 +57,7 @@ typedef struct command {
     const char *exit_no;  /* when the exit status is 1, or NULL for never */
     const char *examples; /* command lines, one a line */
     const option_row *options;
+    const listing *names; /* or NULL */
     int (*run)(const struct command *self, int argc, char **argv);
 } command;
 

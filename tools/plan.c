@@ -44,9 +44,7 @@ static const option_row plan_options[] = {
         "Nodes; rank g is on node g * N / G. Default 1"),
     ROW("groups", 0, OPTION_INTEGER, "g", groups, 0, EPLB_MAX_EXPERTS,
         "Expert groups of node-limited routing; experts of a group stay on one node. Default: none"),
-    ROW("policy", 0, OPTION_TEXT, "P", policy, 0, 0,
-        "Who plans: auto (the default), deepseek (the published planner, exactly), vllm (the same, keeping "
-        "slots), or another policy by name; an unknown name lists all"),
+    ROW("policy", 0, OPTION_TEXT, "P", policy, 0, 0, "Who plans; see below. Default: auto"),
     ROW("split", 0, OPTION_CHOICE, "equal|weighted|batch", split, 0, 0,
         "How an expert's tokens are divided among its replicas: equally (the default), by shares that the "
         "plan gives, or anew for every batch"),
@@ -385,6 +383,8 @@ static int plan_command(const command *self, int argc, char **argv)
     return finish_output(self, status == PARSED ? EXIT_OK : status);
 }
 
+static const listing policies = {"Policies", eplb_policy_name, eplb_policy_summary};
+
 const command command_plan = {
     .name = "plan",
     .summary = "Plan a placement from a file of loads",
@@ -407,5 +407,6 @@ const command command_plan = {
                 "eplb plan load.npy --ranks 32 --slots 288 --nodes 4 --groups 8 --policy deepseek --json\n"
                 "eplb plan now.npy --current plan.json --max-moves 4 --format sglang -o map.json",
     .options = plan_options,
+    .names = &policies,
     .run = plan_command,
 };

@@ -48,6 +48,15 @@ static void print_row(FILE *out, const option_row *row)
     (void)manual_paragraph(out, row->help, OPTION_COLUMN, WIDTH, column);
 }
 
+static void print_names(FILE *out, const listing *names)
+{
+    (void)fprintf(out, "\n%s:\n", names->title);
+    for (int32_t i = 0; names->name(i) != NULL; i++) {
+        int column = fprintf(out, "  %s", names->name(i));
+        (void)manual_paragraph(out, names->summary(i), 16, WIDTH, column);
+    }
+}
+
 static void print_examples(FILE *out, const char *examples)
 {
     (void)fputs("\nExamples:\n", out);
@@ -71,6 +80,8 @@ void manual_help(FILE *out, const command *self)
         print_row(out, row);
     const option_row help = {"help", 'h', OPTION_FLAG, NULL, 0, 0, 0, "Print this text"};
     print_row(out, &help);
+    if (self->names != NULL)
+        print_names(out, self->names);
     if (self->json != NULL) {
         (void)fputs("\nJSON: ", out);
         (void)manual_paragraph(out, self->json, 6, WIDTH, 6);

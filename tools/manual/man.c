@@ -52,6 +52,15 @@ static void put_row(FILE *out, const option_row *row)
     put_text(out, row->help);
 }
 
+static void put_names(FILE *out, const listing *names)
+{
+    (void)fprintf(out, ".SH %s\n", names->title);
+    for (int32_t i = 0; names->name(i) != NULL; i++) {
+        (void)fprintf(out, ".TP\n\\fB%s\\fR\n", names->name(i));
+        put_text(out, names->summary(i));
+    }
+}
+
 static void put_exit(FILE *out, const char *no)
 {
     (void)fputs(".SH EXIT STATUS\n.TP\n0\nDone.\n", out);
@@ -79,6 +88,8 @@ static void put_command(FILE *out, const command *self)
     (void)fputs(".SH OPTIONS\n", out);
     for (const option_row *row = self->options; row->name != NULL; row++)
         put_row(out, row);
+    if (self->names != NULL)
+        put_names(out, self->names);
     if (self->json != NULL) {
         (void)fputs(".SH JSON\n", out);
         put_paragraphs(out, self->json);

@@ -24,6 +24,11 @@ static void put_command(FILE *out, const command *self)
         put_cell(out, row->help);
         (void)fputs(" |\n", out);
     }
+    if (self->names != NULL) {
+        (void)fprintf(out, "\n%s:\n\n", self->names->title);
+        for (int32_t i = 0; self->names->name(i) != NULL; i++)
+            (void)fprintf(out, "- `%s`: %s\n", self->names->name(i), self->names->summary(i));
+    }
     if (self->json != NULL)
         (void)fprintf(out, "\nJSON: %s\n", self->json);
     if (self->exit_no != NULL)
