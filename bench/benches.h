@@ -7,7 +7,10 @@
 int bench_equal(bench_report *report, const bench_options *options);
 int bench_moves(bench_report *report, const bench_options *options);
 int bench_plan(bench_report *report, const bench_options *options);
+int bench_decode(bench_report *report, const bench_options *options);
 int bench_process(bench_report *report, const bench_options *options);
+int bench_resplit(bench_report *report, const bench_options *options);
+int bench_route(bench_report *report, const bench_options *options);
 int bench_study(bench_report *report, const bench_options *options);
 
 #endif

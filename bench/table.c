@@ -11,5 +11,11 @@ const bench bench_table[] = {
     {"equal", "equal split: balance and time against DeepSeek's planner and simulated annealing",
      bench_equal},
     {"moves", "repair: balance against weights received after a drift, and window after window", bench_moves},
+    {"resplit", "the exact split of a batch against LPLB's steps; with --trace, the next window",
+     bench_resplit},
+    {"route", "choosing slots: time against reading and writing alone, and how far from the quota",
+     bench_route},
+    {"decode", "one replica per active expert: activated replicas and time; with --trace, recorded batches",
+     bench_decode},
     {NULL, NULL, NULL},
 };

@@ -16,20 +16,31 @@
 #define EPLB_DEVICE
 #endif
 
-/* The head of a block; offsets count int32 from the start of the block. */
+/* The head of a block of int32: a magic number, sizes, and where each array starts, counted from the block's
+ * start. */
 enum {
-    EPLB_TABLE_MAGIC = 0,   /* EPLB_TABLE_MAGIC_VALUE */
-    EPLB_TABLE_EXPERTS = 1, /* E */
-    EPLB_TABLE_SOURCE = 2,  /* rank the table was made for, or -1: the same for all */
-    EPLB_TABLE_REPLICA_FIRST =
-        3,                    /* offset of [E + 1]: live replicas of e are slots[first[e] .. first[e+1]) */
-    EPLB_TABLE_SLOTS = 4,     /* offset of the live slots, by expert, ascending */
-    EPLB_TABLE_ROW_FIRST = 5, /* offset of [E + 1]: row of e is rows[row_first[e] .. row_first[e+1]) */
-    EPLB_TABLE_ROWS = 6,      /* offset of the rows: slots in the order in which tokens go to them */
-    EPLB_TABLE_EPOCH_LOW = 7, /* epoch of the table, low and high 32 bits */
+    EPLB_TABLE_MAGIC = 0,
+    /* E, and the rank the table was made for or -1: the same for all. */
+    EPLB_TABLE_EXPERTS = 1,
+    EPLB_TABLE_SOURCE = 2,
+    /* [E + 1] and the live slots by expert: live replicas of e are slots[first[e] .. first[e+1]), ascending.
+     */
+    EPLB_TABLE_REPLICA_FIRST = 3,
+    EPLB_TABLE_SLOTS = 4,
+    /* [E + 1] and the rows: slots in the order in which tokens of e go to them, rows[row_first[e] ..
+       row_first[e+1]). */
+    EPLB_TABLE_ROW_FIRST = 5,
+    EPLB_TABLE_ROWS = 6,
+    /* Epoch of the table, low 31 and high bits; int32 in the block. */
+    EPLB_TABLE_EPOCH_LOW = 7,
     EPLB_TABLE_EPOCH_HIGH = 8,
-    EPLB_TABLE_LENGTH = 9, /* int32 in the block */
-    EPLB_TABLE_HEAD = 16   /* int32 in the head */
+    EPLB_TABLE_LENGTH = 9,
+    /* The place that follows each place of the rows, the first after the last. */
+    EPLB_TABLE_NEXT = 10,
+    /* [E] floor((2^32 - 1) / row length) and / replica count; 0 where there is none. */
+    EPLB_TABLE_ROW_INVERSE = 11,
+    EPLB_TABLE_REPLICA_INVERSE = 12,
+    EPLB_TABLE_HEAD = 16
 };
 #define EPLB_TABLE_MAGIC_VALUE 0x45504c42
 
@@ -41,6 +52,9 @@ typedef struct eplb_route_table {
     const int32_t *slots;
     const int32_t *row_first;
     const int32_t *rows;
+    const int32_t *next;
+    const int32_t *row_inverse;
+    const int32_t *replica_inverse;
 } eplb_route_table;
 
 /* The table inside a block, wherever the block was copied to. */
@@ -53,6 +67,9 @@ EPLB_DEVICE static inline eplb_route_table eplb_route_table_at(const int32_t *bl
     table.slots = block + block[EPLB_TABLE_SLOTS];
     table.row_first = block + block[EPLB_TABLE_ROW_FIRST];
     table.rows = block + block[EPLB_TABLE_ROWS];
+    table.next = block + block[EPLB_TABLE_NEXT];
+    table.row_inverse = block + block[EPLB_TABLE_ROW_INVERSE];
+    table.replica_inverse = block + block[EPLB_TABLE_REPLICA_INVERSE];
     return table;
 }
 
@@ -69,6 +86,14 @@ EPLB_DEVICE static inline uint32_t eplb_route_replicas(const eplb_route_table *t
     return (uint32_t)(table->replica_first[expert + 1] - table->replica_first[expert]);
 }
 
+/* number mod divisor without a division: the quotient by the stored inverse is at most one too small. */
+EPLB_DEVICE static inline uint32_t eplb_route_modulo(uint32_t number, uint32_t divisor, int32_t inverse)
+{
+    uint32_t quotient = (uint32_t)((uint64_t)number * (uint32_t)inverse >> 32);
+    uint32_t rest = number - quotient * divisor;
+    return rest >= divisor ? rest - divisor : rest;
+}
+
 /* Equal split: replicas in turn, the first one shifted by rank and expert, so that small batches of many
  * ranks do not meet on the same replica. Any run of consecutive ordinals gives every replica its quota
  * rounded down or up. */
@@ -78,7 +103,8 @@ EPLB_DEVICE static inline int32_t eplb_select_equal(const eplb_route_table *tabl
     uint32_t count = eplb_route_replicas(table, expert);
     if (count == 0)
         return -1;
-    uint32_t turn = (ordinal % count + (rank + (uint32_t)expert) % count) % count;
+    uint32_t turn =
+        eplb_route_modulo(ordinal + rank + (uint32_t)expert, count, table->replica_inverse[expert]);
     return table->slots[table->replica_first[expert] + (int32_t)turn];
 }
 
@@ -95,7 +121,7 @@ EPLB_DEVICE static inline int32_t eplb_select_quota(const eplb_route_table *tabl
     uint32_t length = (uint32_t)(table->row_first[expert + 1] - begin);
     if (length == 0)
         return -1;
-    return table->rows[begin + (int32_t)(length == 1 ? 0 : ordinal % length)];
+    return table->rows[begin + (int32_t)eplb_route_modulo(ordinal, length, table->row_inverse[expert])];
 }
 
 /* The same with a counter per expert, position [E] (start at 0, one array per source and layer): no division.
@@ -108,7 +134,7 @@ EPLB_DEVICE static inline int32_t eplb_select_next(const eplb_route_table *table
     int32_t begin = table->row_first[expert], length = table->row_first[expert + 1] - begin;
     if (length <= 0)
         return -1;
-    int32_t at = position[expert] < length ? position[expert] : 0;
+    int32_t at = (uint32_t)position[expert] < (uint32_t)length ? position[expert] : 0;
     position[expert] = at + 1;
     return table->rows[begin + at];
 }

@@ -95,6 +95,9 @@ static void write_head(const eplb_router *router, int32_t *block)
     block[EPLB_TABLE_SLOTS] = block[EPLB_TABLE_REPLICA_FIRST] + experts + 1;
     block[EPLB_TABLE_ROW_FIRST] = block[EPLB_TABLE_SLOTS] + slots;
     block[EPLB_TABLE_ROWS] = block[EPLB_TABLE_ROW_FIRST] + experts + 1;
+    block[EPLB_TABLE_NEXT] = block[EPLB_TABLE_ROWS] + (int32_t)router->row_capacity;
+    block[EPLB_TABLE_ROW_INVERSE] = block[EPLB_TABLE_NEXT] + (int32_t)router->row_capacity;
+    block[EPLB_TABLE_REPLICA_INVERSE] = block[EPLB_TABLE_ROW_INVERSE] + experts;
     block[EPLB_TABLE_LENGTH] = (int32_t)router->block_length;
 }
 
@@ -105,7 +108,8 @@ static bool size_blocks(eplb_router *router)
     int64_t spare = slots > experts ? slots - experts : 0;
     int64_t replicated = spare < experts ? spare : experts;
     router->row_capacity = experts + replicated * router->row_limit;
-    router->block_length = EPLB_TABLE_HEAD + 2 * (experts + 1) + slots + router->row_capacity;
+    router->block_length =
+        EPLB_TABLE_HEAD + 2 * (experts + 1) + slots + 2 * router->row_capacity + 2 * experts;
     router->block_length = (router->block_length + 15) / 16 * 16;
     return router->block_length <= INT32_MAX;
 }
@@ -262,6 +266,25 @@ static int32_t write_row(eplb_router *router, const int32_t *slot, int32_t count
     return length;
 }
 
+static int32_t inverse_of(int32_t length)
+{
+    return length > 0 ? (int32_t)(UINT32_MAX / (uint32_t)length) : 0;
+}
+
+/* What follows from the rows: the place after each, and the inverses for selection without division. */
+static void link_rows(int32_t *block)
+{
+    const int32_t *first = block + block[EPLB_TABLE_REPLICA_FIRST],
+                  *row_first = block + block[EPLB_TABLE_ROW_FIRST];
+    int32_t *next = block + block[EPLB_TABLE_NEXT];
+    for (int32_t e = 0; e < block[EPLB_TABLE_EXPERTS]; e++) {
+        for (int32_t n = row_first[e]; n < row_first[e + 1]; n++)
+            next[n] = n + 1 < row_first[e + 1] ? n + 1 : row_first[e];
+        block[block[EPLB_TABLE_ROW_INVERSE] + e] = inverse_of(row_first[e + 1] - row_first[e]);
+        block[block[EPLB_TABLE_REPLICA_INVERSE] + e] = inverse_of(first[e + 1] - first[e]);
+    }
+}
+
 /* Fills the block that nobody reads. */
 static eplb_status build_layer(eplb_router *router, int32_t layer, const eplb_placement *placement,
                                const double *shares, const eplb_load *sources, eplb_error *error)
@@ -287,6 +310,8 @@ static eplb_status build_layer(eplb_router *router, int32_t layer, const eplb_pl
         used += write_row(router, slot, count, rows + used, &at->built_error);
     }
     row_first[router->num_experts] = used;
+    if (status == EPLB_OK)
+        link_rows(block);
     uint64_t epoch = at->epoch + 1;
     block[EPLB_TABLE_EPOCH_LOW] = (int32_t)(epoch & 0x7fffffffu);
     block[EPLB_TABLE_EPOCH_HIGH] = (int32_t)(epoch >> 31);
@@ -408,6 +433,8 @@ static bool block_is_valid(const eplb_router *router, const int32_t *block)
             return false;
         for (int32_t n = table.row_first[e]; n < table.row_first[e + 1]; n++) {
             bool found = false;
+            if (table.next[n] != (n + 1 < table.row_first[e + 1] ? n + 1 : table.row_first[e]))
+                return false;
             for (int32_t i = begin; i < end && !found; i++)
                 found = table.slots[i] == table.rows[n];
             if (!found)
@@ -428,12 +455,47 @@ bool eplb_router_is_valid(const eplb_router *router)
     return true;
 }
 
+/* Counters to places in the rows, and back. False (nothing changed) if an expert has no row. */
+static bool enter_rows(const eplb_route_table *table, int32_t *position)
+{
+    for (int32_t e = 0; e < table->num_experts; e++) {
+        if (table->row_first[e + 1] == table->row_first[e])
+            return false;
+    }
+    for (int32_t e = 0; e < table->num_experts; e++) {
+        int32_t begin = table->row_first[e], length = table->row_first[e + 1] - begin;
+        position[e] = begin + ((uint32_t)position[e] < (uint32_t)length ? position[e] : 0);
+    }
+    return true;
+}
+
+static void leave_rows(const eplb_route_table *table, int32_t *position)
+{
+    for (int32_t e = 0; e < table->num_experts; e++)
+        position[e] -= table->row_first[e];
+}
+
 void eplb_route_ids(const int32_t *block, int32_t *position, const int32_t *ids, int64_t count,
                     int32_t *slots)
 {
     eplb_route_table table = eplb_route_table_at(block);
-    for (int64_t i = 0; i < count; i++)
-        slots[i] = eplb_select_next(&table, position, ids[i]);
+    /* A large batch follows the links between places: half the time of comparing counters with lengths. */
+    if (count < 2 * (int64_t)table.num_experts || !enter_rows(&table, position)) {
+        for (int64_t i = 0; i < count; i++)
+            slots[i] = eplb_select_next(&table, position, ids[i]);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int32_t e = ids[i];
+        if (!eplb_route_knows(&table, e)) {
+            slots[i] = -1;
+            continue;
+        }
+        int32_t at = position[e];
+        slots[i] = table.rows[at];
+        position[e] = table.next[at];
+    }
+    leave_rows(&table, position);
 }
 
 void eplb_route_start(const int32_t *block, int32_t rank, int32_t *position)

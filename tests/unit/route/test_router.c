@@ -102,6 +102,34 @@ static void rows_deliver_the_shares(void **state)
     }
 }
 
+/* Whole batches, small and large, give what one selection after the other gives; -1 passes through. */
+static void batches_equal_single_choices(void **state)
+{
+    (void)state;
+    random_state random = random_seed(8);
+    eplb_placement *placement = random_placement(&random, (placement_shape){1, 20, 8, 2, 4, 0, 0});
+    double *shares = random_shares(&random, placement);
+    eplb_router *router = make_router(placement, EPLB_ROUTE_QUOTA, -1, 64);
+    update(router, placement, shares);
+    const int32_t *block = eplb_router_acquire(router, 0, NULL);
+    eplb_route_table table = eplb_route_table_at(block);
+    int32_t one[20], many[20], ids[300], slots[300];
+    for (int32_t e = 0; e < 20; e++)
+        one[e] = many[e] = (int32_t)random_below(&random, 200) - 50; /* counters of another table, too */
+    for (int round = 0; round < 200; round++) {
+        int32_t count = (int32_t)random_below(&random, 300);
+        for (int32_t i = 0; i < count; i++)
+            ids[i] = (int32_t)random_below(&random, 22) - 1;
+        eplb_route_ids(block, many, ids, count, slots);
+        for (int32_t i = 0; i < count; i++)
+            assert_int_equal(slots[i], eplb_select_next(&table, one, ids[i]));
+    }
+    eplb_router_release(router, 0, block);
+    eplb_router_destroy(router);
+    free(shares);
+    eplb_placement_destroy(placement);
+}
+
 /* Over all sources together, `nearest` keeps the shares, and a source that holds a replica uses it first. */
 static void nearest_keeps_the_balance(void **state)
 {
@@ -336,21 +364,35 @@ static void readers_see_old_or_new(void **state)
  * ------------------------------------------------------------------------------------------- */
 
 /* A table of one expert with `count` replicas in slots 0 .. count-1. */
-static eplb_route_table one_expert(int32_t *first, int32_t *slots, int32_t count)
+static eplb_route_table one_expert(int32_t *first, int32_t *slots, int32_t *inverse, int32_t count)
 {
     first[0] = 0;
     first[1] = count;
+    *inverse = (int32_t)(UINT32_MAX / (uint32_t)count);
     for (int32_t i = 0; i < count; i++)
         slots[i] = i;
-    return (eplb_route_table){1, -1, first, slots, first, slots};
+    return (eplb_route_table){1, -1, first, slots, first, slots, slots, inverse, inverse};
+}
+
+static void modulo_is_exact(void **state)
+{
+    (void)state;
+    random_state random = random_seed(9);
+    for (int round = 0; round < 200000; round++) {
+        uint32_t divisor = 1 + random_below(&random, round % 2 != 0 ? 70 : 70000);
+        uint32_t number = (uint32_t)random_next(&random) >> random_below(&random, 32);
+        number = round % 7 == 0 ? UINT32_MAX - number % 70000 : number;
+        assert_int_equal(eplb_route_modulo(number, divisor, (int32_t)(UINT32_MAX / divisor)),
+                         number % divisor);
+    }
 }
 
 static void equal_split_has_low_discrepancy(void **state)
 {
     (void)state;
-    int32_t first[2], slots[64];
+    int32_t first[2], slots[64], inverse;
     for (int32_t count = 1; count <= 64; count++) {
-        eplb_route_table table = one_expert(first, slots, count);
+        eplb_route_table table = one_expert(first, slots, &inverse, count);
         for (uint32_t rank = 0; rank < 70; rank += 3) {
             for (uint32_t start = 0; start < 100; start += 7) {
                 int32_t served[64] = {0};
@@ -373,8 +415,8 @@ static void equal_split_has_low_discrepancy(void **state)
 static void engine_rules_as_described(void **state)
 {
     (void)state;
-    int32_t first[2], slots[64], count = 3;
-    eplb_route_table table = one_expert(first, slots, count);
+    int32_t first[2], slots[64], inverse, count = 3;
+    eplb_route_table table = one_expert(first, slots, &inverse, count);
     int32_t served[3] = {0};
     for (uint32_t row = 0; row < 16; row++)
         served[eplb_select_vllm(&table, 0, row)]++;
@@ -453,11 +495,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_tables_select_nothing),
         cmocka_unit_test(rows_deliver_the_shares),
+        cmocka_unit_test(batches_equal_single_choices),
         cmocka_unit_test(nearest_keeps_the_balance),
         cmocka_unit_test(nearest_follows_the_sources),
         cmocka_unit_test(refuses_what_cannot_be_served),
         cmocka_unit_test(a_held_table_blocks_only_the_second_update),
         cmocka_unit_test(readers_see_old_or_new),
+        cmocka_unit_test(modulo_is_exact),
         cmocka_unit_test(equal_split_has_low_discrepancy),
         cmocka_unit_test(engine_rules_as_described),
         cmocka_unit_test(starts_spread_over_ranks),
