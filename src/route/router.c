@@ -420,26 +420,32 @@ double eplb_router_worst_error(const eplb_router *router)
     return worst;
 }
 
+/* One expert: ranges inside the arrays, links in a ring, rows of its own replicas only. */
+static bool row_is_valid(const eplb_router *router, const eplb_route_table *table, int32_t expert)
+{
+    int32_t begin = table->replica_first[expert], end = table->replica_first[expert + 1];
+    int32_t row = table->row_first[expert], row_end = table->row_first[expert + 1];
+    if (begin < 0 || end < begin || end > eplb_topology_num_slots(router->topology) || row < 0 ||
+        row_end < row || row_end > router->row_capacity)
+        return false;
+    for (int32_t n = row; n < row_end; n++) {
+        bool found = false;
+        for (int32_t i = begin; i < end && !found; i++)
+            found = table->slots[i] == table->rows[n];
+        if (!found || table->next[n] != (n + 1 < row_end ? n + 1 : row))
+            return false;
+    }
+    return true;
+}
+
 static bool block_is_valid(const eplb_router *router, const int32_t *block)
 {
     if (block[EPLB_TABLE_MAGIC] != EPLB_TABLE_MAGIC_VALUE || block[EPLB_TABLE_EXPERTS] != router->num_experts)
         return false;
     eplb_route_table table = eplb_route_table_at(block);
-    int32_t slots = eplb_topology_num_slots(router->topology);
     for (int32_t e = 0; e < table.num_experts; e++) {
-        int32_t begin = table.replica_first[e], end = table.replica_first[e + 1];
-        if (begin < 0 || end < begin || end > slots || table.row_first[e] < 0 ||
-            table.row_first[e + 1] < table.row_first[e] || table.row_first[e + 1] > router->row_capacity)
+        if (!row_is_valid(router, &table, e))
             return false;
-        for (int32_t n = table.row_first[e]; n < table.row_first[e + 1]; n++) {
-            bool found = false;
-            if (table.next[n] != (n + 1 < table.row_first[e + 1] ? n + 1 : table.row_first[e]))
-                return false;
-            for (int32_t i = begin; i < end && !found; i++)
-                found = table.slots[i] == table.rows[n];
-            if (!found)
-                return false;
-        }
     }
     return true;
 }
