@@ -3,6 +3,7 @@
 #define EPLB_EPLB_H
 
 #include <eplb/deepseek.h>
+#include <eplb/frontier.h>
 #include <eplb/load.h>
 #include <eplb/metrics.h>
 #include <eplb/placement.h>

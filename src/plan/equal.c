@@ -351,8 +351,8 @@ typedef struct frontier_record {
 static void visit_frontier(void *context, const repair *state, double hottest)
 {
     frontier_record *record = context;
-    if (state->moves <= record->most && hottest < record->hottest[state->moves])
-        record->hottest[state->moves] = hottest;
+    if (state->peak <= record->most && hottest < record->hottest[state->peak])
+        record->hottest[state->peak] = hottest;
 }
 
 /* A replan's point, if it is within reach. */

@@ -140,7 +140,7 @@ bool repair_descend(repair *state, double goal, int64_t max_moves, repair_visit 
     neighbourhood *around = state->around;
     layout *seats = around->seats;
     layout_set(seats, state->start);
-    state->moves = state->forced;
+    state->moves = state->peak = state->forced;
     around->home = state->home;
     around->step++; /* past anything that a search before has forbidden */
     neighbourhood_goal(around, goal);
@@ -154,6 +154,7 @@ bool repair_descend(repair *state, double goal, int64_t max_moves, repair_visit 
             return false;
         neighbourhood_apply(around, &best);
         state->moves += best.price;
+        state->peak = state->moves > state->peak ? state->moves : state->peak;
         hottest = layout_hottest(seats, &hot);
         visit(context, state, hottest);
     }

@@ -11,6 +11,8 @@ typedef struct repair {
     uint64_t *home; /* [G, words] what each rank holds now */
     int64_t forced; /* received experts of `start`: those that no live rank held */
     int64_t moves;  /* received experts of the placement being looked at */
+    int64_t
+        peak; /* the most that this descent has received so far: a descent allowed so many gets here too */
 } repair;
 
 /* Called at `start` and after each change; around->seats is the placement, `moves` what it receives. */
