@@ -48,7 +48,8 @@ eplb_status equal_search(neighbourhood *around, const layer_problem *problem,
     random_state random = random_seed(SEED);
     double now = least;
     int64_t end = around->looked + limits->work;
-    for (around->step = 1; least > limits->goal && around->looked < end; around->step++) {
+    neighbourhood_forget(around);
+    for (int64_t i = 1; least > limits->goal && around->looked < end; i++, around->step++) {
         (void)neighbourhood_excess(around);
         change made = neighbourhood_best(around, hot);
         around->looked += STEP_WORK;
@@ -63,7 +64,7 @@ eplb_status equal_search(neighbourhood *around, const layer_problem *problem,
             memcpy(best, seats->expert, bytes);
             neighbourhood_goal(around, least - (least - limits->floor) * GOAL_STEP);
         }
-        if (around->step % POLL_STEPS == 0 && problem->should_stop != NULL &&
+        if (i % POLL_STEPS == 0 && problem->should_stop != NULL &&
             problem->should_stop(problem->stop_context))
             break;
     }

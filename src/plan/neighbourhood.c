@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 
+#define LONGEST_REFUSAL 1024
+
 eplb_status neighbourhood_init(neighbourhood *around, layout *seats, const layer_problem *problem,
                                arena *scratch, eplb_error *error)
 {
@@ -44,6 +46,11 @@ void neighbourhood_goal(neighbourhood *around, double goal)
     around->goal = goal;
     for (int32_t g = 0; g < around->seats->num_ranks; g++)
         around->limit[g] = goal * around->speed[g];
+}
+
+void neighbourhood_forget(neighbourhood *around)
+{
+    around->step += LONGEST_REFUSAL;
 }
 
 static inline double over(double load, double limit, double weight)

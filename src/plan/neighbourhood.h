@@ -53,6 +53,8 @@ typedef struct neighbourhood {
 
 eplb_status neighbourhood_init(neighbourhood *around, layout *seats, const layer_problem *problem,
                                arena *scratch, eplb_error *error);
+/* Lifts all refusals: a new search does not depend on the one before. O(1). */
+void neighbourhood_forget(neighbourhood *around);
 void neighbourhood_goal(neighbourhood *around, double goal);
 /* Recomputes the excess of every rank; returns the total. O(G). */
 double neighbourhood_excess(neighbourhood *around);

@@ -142,7 +142,7 @@ bool repair_descend(repair *state, double goal, int64_t max_moves, repair_visit 
     layout_set(seats, state->start);
     state->moves = state->peak = state->forced;
     around->home = state->home;
-    around->step++; /* past anything that a search before has forbidden */
+    neighbourhood_forget(around);
     neighbourhood_goal(around, goal);
     int32_t hot;
     double hottest = layout_hottest(seats, &hot);
