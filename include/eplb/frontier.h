@@ -24,6 +24,7 @@ EPLB_API eplb_status eplb_frontier_create(eplb_frontier **frontier, const eplb_l
 /* Releases it; NULL is fine. */
 EPLB_API void eplb_frontier_destroy(eplb_frontier *frontier);
 
+/* L. */
 EPLB_API int32_t eplb_frontier_num_layers(const eplb_frontier *frontier);
 /* Arrays owned by the frontier: first [L + 1], moves and imbalance [first[L]]. */
 EPLB_API const int32_t *eplb_frontier_first(const eplb_frontier *frontier);
