@@ -12,5 +12,6 @@ int bench_process(bench_report *report, const bench_options *options);
 int bench_resplit(bench_report *report, const bench_options *options);
 int bench_route(bench_report *report, const bench_options *options);
 int bench_study(bench_report *report, const bench_options *options);
+int bench_windows(bench_report *report, const bench_options *options);
 
 #endif

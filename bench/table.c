@@ -17,5 +17,7 @@ const bench bench_table[] = {
      bench_route},
     {"decode", "one replica per active expert: activated replicas and time; with --trace, recorded batches",
      bench_decode},
+    {"windows", "plans for many windows, judged on windows they have not seen; also with batches split anew",
+     bench_windows},
     {NULL, NULL, NULL},
 };

@@ -108,7 +108,7 @@ eplb_status plan_layer_batch(const layer_problem *problem, arena *scratch, layer
 {
     static const window_aim aim = {
         .name = "batch",
-        .risk = {.caution = 0.5, .floating = 0.3, .power = 8},
+        .risk = {.caution = 0.7, .floating = 0.3, .power = 8},
         .level = 0.7,
         .score = mean_split,
         .reason = "batches are split anew: replicas free the ranks' pinned load",

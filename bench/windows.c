@@ -1,0 +1,358 @@
+/* `bench windows`: plans for many windows, judged on windows that the planner did not see.
+ *
+ * Bursty, mild and near-static topics: planned on 64 windows, judged on the 64 that follow. A recorded stream
+ * (--trace FILE [T, L, E], else the shipped example): planned on windows t .. t+15, judged on the next 8, for
+ * t = 0, 24, 48 ...; under equal split, and with the tokens of every judged window split anew. `mean` and
+ * `p95` are over all layers and judged windows of max/mean per window; p95 interpolates linearly. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <eplb/eplb.h>
+
+#include "benches.h"
+#include "io/load.h"
+#include "synthetic.h"
+
+#define EXAMPLE "examples/traffic.npz"
+
+enum {
+    TOPIC_EXPERTS = 256,
+    TOPIC_LAYERS = 12,
+    QUICK_LAYERS = 2,
+    TOPIC_WINDOWS = 64,
+    PLANNED = 16,
+    JUDGED = 8
+};
+
+/* Imbalances of many windows. */
+typedef struct series {
+    double *value;
+    size_t count;
+    size_t room;
+} series;
+
+static bool series_add(series *s, double value)
+{
+    if (s->count == s->room) {
+        size_t room = s->room > 0 ? 2 * s->room : 1024;
+        double *grown = realloc(s->value, room * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        s->value = grown;
+        s->room = room;
+    }
+    s->value[s->count++] = value;
+    return true;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double series_mean(const series *s)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < s->count; i++)
+        sum += s->value[i];
+    return s->count > 0 ? sum / (double)s->count : 0.0;
+}
+
+static double series_p95(series *s)
+{
+    if (s->count == 0)
+        return 0.0;
+    qsort(s->value, s->count, sizeof *s->value, ascending);
+    double place = 0.95 * (double)(s->count - 1);
+    size_t low = (size_t)place, high = low + 1 < s->count ? low + 1 : low;
+    return s->value[low] + (place - (double)low) * (s->value[high] - s->value[low]);
+}
+
+/* Whole counts [windows, layers, experts] and the ranks to plan for. */
+typedef struct stream {
+    int64_t *counts;
+    int32_t windows;
+    int32_t layers;
+    int32_t experts;
+    eplb_topology *topology;
+} stream;
+
+static bool stream_ranks(stream *s, int32_t ranks, int32_t slots_per_rank)
+{
+    eplb_topology_params params;
+    eplb_topology_params_init(&params, sizeof params);
+    params.num_ranks = ranks;
+    params.slots_per_rank = slots_per_rank;
+    return eplb_topology_create(&s->topology, &params, NULL, NULL) == EPLB_OK;
+}
+
+static void stream_clear(stream *s)
+{
+    eplb_topology_destroy(s->topology);
+    free(s->counts);
+}
+
+/* Windows first .. first + count - 1 as a load that borrows them. */
+static eplb_load *stream_load(const stream *s, int32_t first, int32_t count)
+{
+    eplb_load_params params;
+    eplb_load_params_init(&params, sizeof params);
+    params.num_windows = count;
+    params.num_layers = s->layers;
+    params.num_experts = s->experts;
+    params.counts = s->counts + (size_t)first * (size_t)s->layers * (size_t)s->experts;
+    params.borrow = true;
+    eplb_load *load = NULL;
+    return eplb_load_create(&load, &params, NULL, NULL) == EPLB_OK ? load : NULL;
+}
+
+/* What is compared. */
+typedef struct contender {
+    const char *name;
+    const char *policy;
+    eplb_split split;  /* the planner's */
+    bool resplit;      /* judged windows are split anew */
+    int64_t max_moves; /* per layer, from the plan before; EPLB_UNLIMITED: planned from nothing */
+} contender;
+
+typedef struct verdict {
+    series planned; /* imbalance of the windows planned on */
+    series judged;
+    double seconds;
+    double received;
+    int64_t plans; /* layers planned */
+} verdict;
+
+static void verdict_clear(verdict *v)
+{
+    free(v->planned.value);
+    free(v->judged.value);
+}
+
+static bool judge_equal(series *out, const stream *s, const eplb_load *load, const eplb_placement *placement)
+{
+    double *rank = malloc((size_t)eplb_topology_num_ranks(s->topology) * sizeof *rank);
+    bool good = rank != NULL;
+    for (int32_t t = 0; good && t < eplb_load_num_windows(load); t++) {
+        for (int32_t l = 0; good && l < s->layers; l++)
+            good = eplb_rank_load(load, l, t, placement, NULL, rank, NULL, NULL) == EPLB_OK &&
+                   series_add(out, eplb_imbalance(s->topology, rank));
+    }
+    free(rank);
+    return good;
+}
+
+/* Exact split of every window: the fractional optimum, the certificate of the solve. */
+static bool judge_resplit(series *out, const stream *s, int32_t first, int32_t count,
+                          const eplb_placement *placement)
+{
+    double ranks = (double)eplb_topology_num_ranks(s->topology);
+    int64_t *quota = malloc((size_t)eplb_topology_num_slots(s->topology) * sizeof *quota);
+    bool good = quota != NULL;
+    for (int32_t l = 0; good && l < s->layers; l++) {
+        eplb_resplit *split = NULL;
+        good = eplb_resplit_create(&split, placement, l, NULL, NULL) == EPLB_OK;
+        for (int32_t t = first; good && t < first + count; t++) {
+            const int64_t *load =
+                s->counts + ((size_t)t * (size_t)s->layers + (size_t)l) * (size_t)s->experts;
+            eplb_resplit_result result;
+            double total = 0.0;
+            for (int32_t e = 0; e < s->experts; e++)
+                total += (double)load[e];
+            good = eplb_resplit_solve(split, load, false, quota, &result, NULL) == EPLB_OK &&
+                   series_add(out, total > 0.0 ? (double)result.bound_load / (double)result.bound_speed /
+                                                     (total / ranks)
+                                               : 1.0);
+        }
+        eplb_resplit_destroy(split);
+    }
+    free(quota);
+    return good;
+}
+
+static bool judge(series *out, const stream *s, const contender *c, int32_t first, int32_t count,
+                  const eplb_plan *plan)
+{
+    if (c->resplit)
+        return judge_resplit(out, s, first, count, eplb_plan_placement(plan));
+    eplb_load *load = stream_load(s, first, count);
+    bool good = load != NULL && judge_equal(out, s, load, eplb_plan_placement(plan));
+    eplb_load_destroy(load);
+    return good;
+}
+
+/* Plans on `count` windows from `first`; the plan before is replaced by the new one. */
+static bool plan_next(const stream *s, const contender *c, int32_t first, int32_t count, eplb_plan **plan)
+{
+    eplb_error error;
+    eplb_plan_params params;
+    eplb_plan_params_init(&params, sizeof params);
+    params.policy = c->policy;
+    params.split = c->split;
+    if (c->max_moves != EPLB_UNLIMITED && *plan != NULL) {
+        params.current = eplb_plan_placement(*plan);
+        params.max_moves_per_layer = c->max_moves;
+    }
+    eplb_load *load = stream_load(s, first, count);
+    eplb_plan *next = NULL;
+    bool good = load != NULL && eplb_plan_create(&next, load, s->topology, &params, NULL, &error) == EPLB_OK;
+    if (!good)
+        fprintf(stderr, "bench windows: %s\n", load == NULL ? "out of memory" : error.text);
+    eplb_load_destroy(load);
+    eplb_plan_destroy(*plan);
+    *plan = next;
+    return good;
+}
+
+/* One plan on windows first .. first + planned - 1, judged on those that follow. */
+static bool contend_once(verdict *v, const stream *s, const contender *c, int32_t first, int32_t planned,
+                         int32_t judged, eplb_plan **plan)
+{
+    if (!plan_next(s, c, first, planned, plan))
+        return false;
+    v->seconds += eplb_plan_seconds(*plan);
+    v->received += (double)eplb_plan_moves(*plan).received;
+    v->plans += s->layers;
+    return judge(&v->planned, s, c, first, planned, *plan) &&
+           judge(&v->judged, s, c, first + planned, judged, *plan);
+}
+
+static void report_verdict(bench_report *report, const char *where, const contender *c, verdict *v)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "%s.%s", where, c->name);
+    bench_row(report, name);
+    bench_number(report, "planned_mean", series_mean(&v->planned));
+    bench_number(report, "mean", series_mean(&v->judged));
+    bench_number(report, "p95", series_p95(&v->judged));
+    bench_number(report, "received", v->received / (double)v->plans);
+    bench_number(report, "layer_ms", 1e3 * v->seconds / (double)v->plans);
+}
+
+static const contender contenders[] = {
+    {"deepseek", "deepseek", EPLB_SPLIT_EQUAL, false, EPLB_UNLIMITED},
+    {"sum", "equal", EPLB_SPLIT_EQUAL, false, EPLB_UNLIMITED},
+    {"windows", "windows", EPLB_SPLIT_EQUAL, false, EPLB_UNLIMITED},
+    {"windows_8_moves", "windows", EPLB_SPLIT_EQUAL, false, 8},
+    {"deepseek_resplit", "deepseek", EPLB_SPLIT_EQUAL, true, EPLB_UNLIMITED},
+    {"windows_resplit", "windows", EPLB_SPLIT_EQUAL, true, EPLB_UNLIMITED},
+    {"batch_resplit", "batch", EPLB_SPLIT_BATCH, true, EPLB_UNLIMITED},
+    {"batch_8_moves", "batch", EPLB_SPLIT_BATCH, true, 8},
+};
+
+enum { TOPIC_CONTENDERS = 3, STREAM_CONTENDERS = (int)(sizeof contenders / sizeof *contenders) };
+
+/* One model: each layer has its own topics and mixes. */
+static bool draw_topics(stream *s, int32_t layers, double concentration)
+{
+    size_t experts = TOPIC_EXPERTS, windows = (size_t)2 * TOPIC_WINDOWS;
+    *s = (stream){.windows = 2 * TOPIC_WINDOWS, .layers = layers, .experts = TOPIC_EXPERTS};
+    s->counts = malloc(windows * (size_t)layers * experts * sizeof *s->counts);
+    int64_t *layer = malloc(windows * experts * sizeof *layer);
+    for (int32_t l = 0; s->counts != NULL && layer != NULL && l < layers; l++) {
+        random_state random = random_seed((uint64_t)(1000 + l));
+        synthetic_topics(&random, 2 * TOPIC_WINDOWS, TOPIC_EXPERTS, 8, concentration, 524288.0, layer);
+        for (size_t t = 0; t < windows; t++)
+            memcpy(s->counts + (t * (size_t)layers + (size_t)l) * experts, layer + t * experts,
+                   experts * sizeof *layer);
+    }
+    bool good = s->counts != NULL && layer != NULL && stream_ranks(s, 32, 9);
+    free(layer);
+    return good;
+}
+
+static bool run_topics(bench_report *report, const char *where, double concentration, bool quick)
+{
+    stream s;
+    bool good = draw_topics(&s, quick ? QUICK_LAYERS : TOPIC_LAYERS, concentration);
+    for (int i = 0; good && i < TOPIC_CONTENDERS; i++) {
+        verdict v = {0};
+        eplb_plan *plan = NULL;
+        good = contend_once(&v, &s, &contenders[i], 0, TOPIC_WINDOWS, TOPIC_WINDOWS, &plan);
+        if (good)
+            report_verdict(report, where, &contenders[i], &v);
+        eplb_plan_destroy(plan);
+        verdict_clear(&v);
+    }
+    stream_clear(&s);
+    return good;
+}
+
+static bool read_stream(stream *s, const char *path)
+{
+    io_load file;
+    io_error error;
+    io_load_options options = {.max_bytes = SIZE_MAX};
+    *s = (stream){0};
+    if (io_load_read(path, &options, &file, &error) != EPLB_OK) {
+        fprintf(stderr, "bench windows: %s\n", error.text);
+        return false;
+    }
+    s->windows = eplb_load_num_windows(file.load);
+    s->layers = eplb_load_num_layers(file.load);
+    s->experts = eplb_load_num_experts(file.load);
+    size_t experts = (size_t)s->experts, layers = (size_t)s->layers, windows = (size_t)s->windows;
+    int64_t *layer = malloc(windows * experts * sizeof *layer);
+    s->counts = malloc(windows * layers * experts * sizeof *s->counts);
+    for (size_t l = 0; layer != NULL && s->counts != NULL && l < layers; l++) {
+        eplb_load_windows(file.load, (int32_t)l, layer);
+        for (size_t t = 0; t < windows; t++)
+            memcpy(s->counts + (t * layers + l) * experts, layer + t * experts, experts * sizeof *layer);
+    }
+    bool good = layer != NULL && s->counts != NULL;
+    free(layer);
+    io_load_clear(&file);
+    return good;
+}
+
+/* 16 ranks with one spare slot each, if the experts divide; else as many ranks as do. */
+static bool stream_default_ranks(stream *s)
+{
+    int32_t ranks = 16;
+    while (ranks > 1 && s->experts % ranks != 0)
+        ranks--;
+    return stream_ranks(s, ranks, s->experts / ranks + 1);
+}
+
+static bool run_stream(bench_report *report, const char *path, bool quick)
+{
+    stream s;
+    bool good = read_stream(&s, path) && stream_default_ranks(&s);
+    int32_t step = PLANNED + JUDGED, end = quick && s.windows > 2 * step ? 2 * step : s.windows;
+    for (int i = 0; good && i < STREAM_CONTENDERS; i++) {
+        verdict v = {0};
+        eplb_plan *plan = NULL;
+        for (int32_t t = 0; good && t + step <= end; t += step)
+            good = contend_once(&v, &s, &contenders[i], t, PLANNED, JUDGED, &plan);
+        if (good && v.plans > 0)
+            report_verdict(report, "stream", &contenders[i], &v);
+        eplb_plan_destroy(plan);
+        verdict_clear(&v);
+    }
+    stream_clear(&s);
+    return good;
+}
+
+/* The shipped example is optional: a bench may run away from the sources. */
+static bool is_readable(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return false;
+    (void)fclose(file);
+    return true;
+}
+
+int bench_windows(bench_report *report, const bench_options *options)
+{
+    if (!run_topics(report, "topics_bursty", 1.0, options->quick) ||
+        !run_topics(report, "topics_mild", 10.0, options->quick) ||
+        !run_topics(report, "topics_static", 100.0, options->quick))
+        return 3;
+    if (options->trace_path == NULL && !is_readable(EXAMPLE))
+        return 0;
+    const char *path = options->trace_path != NULL ? options->trace_path : EXAMPLE;
+    return run_stream(report, path, options->quick) ? 0 : 3;
+}
