@@ -1,8 +1,8 @@
 # The rules of the house as tests: each check over the tree, and over its own seeded violations.
 foreach(check includes words format complexity headers docs symbols)
   set(script ${PROJECT_SOURCE_DIR}/scripts/check-${check})
-  add_test(NAME check.${check} COMMAND ${EPLB_PYTHON} -B ${script} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  add_test(NAME check.${check}.self_test COMMAND ${EPLB_PYTHON} -B ${script} --self-test
+  add_test(NAME check.${check} COMMAND ${EPLB_TEST_PYTHON} -B ${script} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  add_test(NAME check.${check}.self_test COMMAND ${EPLB_TEST_PYTHON} -B ${script} --self-test
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(check.${check} check.${check}.self_test PROPERTIES LABELS check TIMEOUT 120)
 endforeach()

@@ -9,7 +9,7 @@ else()
   pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 endif()
 # Not the first python of the PATH: the packages of packages.txt belong to the system's.
-set(EPLB_PYTHON /usr/bin/python3 CACHE FILEPATH "Interpreter of the test runners and checks")
+set(EPLB_TEST_PYTHON /usr/bin/python3 CACHE FILEPATH "Interpreter of the test runners and checks")
 
 # eplb_test_name(OUT FILE BASE): tests/unit/plan/test_pack.c -> unit.plan.pack
 function(eplb_test_name out file)
