@@ -10,6 +10,7 @@
 #include "synthetic.h"
 
 #define MOST_REPETITIONS 1000
+#define MOST_MS          1000.0 /* spent on one policy, the first plan apart */
 
 static const plan_shape model = {58, 256, 288, 32, 1, 1};
 static const plan_shape large = {94, 512, 2048, 1024, 1, 1};
@@ -95,46 +96,57 @@ static bool answers_agree(const timed_case *timed)
     return same;
 }
 
-/* Every policy plans the model once per repetition, the baseline beside each. */
-static bool time_policies(bench_report *report, const timed_case *timed, int repetitions, double *deepseek_ms)
+/* Every policy plans the model, the baseline beside each plan; slow policies get fewer repetitions. */
+static bool time_policy(bench_report *report, const timed_case *timed, const char *policy, int repetitions)
 {
-    double heap[MOST_REPETITIONS], ours[MOST_REPETITIONS];
-    for (int32_t i = 0; i < eplb_policy_count(); i++) {
-        const char *policy = eplb_policy_name(i);
-        char name[64];
-        for (int r = 0; r < repetitions; r++) {
-            heap[r] = time_heap(timed);
-            ours[r] = time_plan(timed, policy);
-            if (heap[r] < 0.0 || ours[r] < 0.0)
-                return false;
-        }
-        double heap_ms = bench_median(heap, repetitions), plan_ms = bench_median(ours, repetitions);
-        if (strcmp(policy, "deepseek") == 0)
-            *deepseek_ms = plan_ms;
-        (void)snprintf(name, sizeof name, "plan58x256.%s", policy);
-        bench_row(report, name);
-        bench_number(report, "plan_ms", plan_ms);
-        bench_number(report, "heap_ms", heap_ms);
-        bench_number(report, "times_as_fast", heap_ms / plan_ms);
-    }
-    return true;
-}
-
-static bool time_large(bench_report *report, const timed_case *timed, int repetitions, double deepseek_ms)
-{
-    double ours[MOST_REPETITIONS], heap[MOST_REPETITIONS];
-    for (int r = 0; r < repetitions; r++) {
-        heap[r] = time_heap(timed);
-        ours[r] = time_plan(timed, "deepseek");
-        if (heap[r] < 0.0 || ours[r] < 0.0)
+    double heap[MOST_REPETITIONS], ours[MOST_REPETITIONS], spent = 0.0;
+    char name[64];
+    int done = 0;
+    while (done < repetitions && (done == 0 || spent < MOST_MS)) {
+        heap[done] = time_heap(timed);
+        ours[done] = time_plan(timed, policy);
+        if (heap[done] < 0.0 || ours[done] < 0.0)
             return false;
+        spent += ours[done++];
     }
-    double plan_ms = bench_median(ours, repetitions), heap_ms = bench_median(heap, repetitions);
-    bench_row(report, "plan94x512.deepseek");
+    double heap_ms = bench_median(heap, done), plan_ms = bench_median(ours, done);
+    (void)snprintf(name, sizeof name, "plan58x256.%s", policy);
+    bench_row(report, name);
     bench_number(report, "plan_ms", plan_ms);
     bench_number(report, "heap_ms", heap_ms);
     bench_number(report, "times_as_fast", heap_ms / plan_ms);
-    bench_number(report, "times_of_58x256", plan_ms / deepseek_ms);
+    return true;
+}
+
+static bool time_policies(bench_report *report, const timed_case *timed, int repetitions)
+{
+    bool good = true;
+    for (int32_t i = 0; good && i < eplb_policy_count(); i++)
+        good = time_policy(report, timed, eplb_policy_name(i), repetitions);
+    return good;
+}
+
+/* The large case with the small one just before it, each beside its baseline. */
+static bool time_growth(bench_report *report, const timed_case *small, const timed_case *big,
+                        const char *policy, int repetitions)
+{
+    double few[MOST_REPETITIONS], many[MOST_REPETITIONS], heap[MOST_REPETITIONS];
+    char name[64];
+    for (int r = 0; r < repetitions; r++) {
+        few[r] = time_plan(small, policy);
+        heap[r] = time_heap(big);
+        many[r] = time_plan(big, policy);
+        if (few[r] < 0.0 || heap[r] < 0.0 || many[r] < 0.0)
+            return false;
+    }
+    double few_ms = bench_median(few, repetitions), plan_ms = bench_median(many, repetitions);
+    double heap_ms = bench_median(heap, repetitions);
+    (void)snprintf(name, sizeof name, "plan94x512.%s", policy);
+    bench_row(report, name);
+    bench_number(report, "plan_ms", plan_ms);
+    bench_number(report, "heap_ms", heap_ms);
+    bench_number(report, "times_as_fast", heap_ms / plan_ms);
+    bench_number(report, "times_of_58x256", plan_ms / few_ms);
     return true;
 }
 
@@ -144,10 +156,10 @@ int bench_plan(bench_report *report, const bench_options *options)
     if (repetitions > MOST_REPETITIONS)
         repetitions = MOST_REPETITIONS;
     timed_case small = {0}, big = {0};
-    double deepseek_ms = 0.0;
     bool good = open_case(&small, &model) && open_case(&big, &large) && answers_agree(&small) &&
-                answers_agree(&big) && time_policies(report, &small, repetitions, &deepseek_ms) &&
-                time_large(report, &big, repetitions / 4 + 1, deepseek_ms);
+                answers_agree(&big) && time_policies(report, &small, repetitions) &&
+                time_growth(report, &small, &big, "deepseek", repetitions / 4 + 1) &&
+                time_growth(report, &small, &big, "weighted", repetitions / 4 + 1);
     close_case(&big);
     close_case(&small);
     return good ? 0 : 3;

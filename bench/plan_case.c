@@ -38,7 +38,13 @@ eplb_plan *plan_case_run(const plan_shape *shape, const eplb_load *load, const e
     eplb_plan_params_init(&params, sizeof params);
     params.policy = policy;
     params.num_groups = shape->groups;
-    if (eplb_plan_create(&plan, load, topology, &params, NULL, &error) != EPLB_OK)
+    eplb_status status = EPLB_ERROR_UNSUPPORTED;
+    for (int split = EPLB_SPLIT_EQUAL; status == EPLB_ERROR_UNSUPPORTED && split <= EPLB_SPLIT_BATCH;
+         split++) {
+        params.split = (eplb_split)split;
+        status = eplb_plan_create(&plan, load, topology, &params, NULL, &error);
+    }
+    if (status != EPLB_OK)
         fprintf(stderr, "bench: %s\n", error.text);
     return plan;
 }

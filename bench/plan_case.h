@@ -17,7 +17,8 @@ typedef struct plan_shape {
  * stderr; false then, and nothing is left behind. */
 bool plan_case_create(const plan_shape *shape, const int64_t *counts, eplb_load **load,
                       eplb_topology **topology);
-/* One plan by the named policy on one thread; NULL after telling why on stderr. */
+/* One plan by the named policy on one thread for the first split that it takes: equal, weighted, batch; NULL
+ * after telling why on stderr. */
 eplb_plan *plan_case_run(const plan_shape *shape, const eplb_load *load, const eplb_topology *topology,
                          const char *policy);
 
