@@ -25,6 +25,9 @@ void bench_text(bench_report *report, const char *key, const char *value);
 
 /* Monotonic seconds. */
 double bench_seconds(void);
+/* Processor seconds of this process: for ratios of runs of different lengths on one thread, which a busy
+ * machine would bend, since only the longer one loses its turn. */
+double bench_cpu_seconds(void);
 /* Median of values[count]; reorders them. */
 double bench_median(double *values, int count);
 
