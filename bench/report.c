@@ -168,12 +168,12 @@ static void describe_machine(char *text, size_t size)
                    system.machine);
 }
 
-eplb_status bench_report_json(const bench_report *report, io_error *error)
+eplb_status bench_report_json(const bench_report *report, const char *path, io_error *error)
 {
     io_output *output;
     json_writer json;
     char machine[512];
-    eplb_status status = io_output_open(&output, NULL, error);
+    eplb_status status = io_output_open(&output, path, error);
     if (status != EPLB_OK)
         return status;
     json_begin_document(&json, output);

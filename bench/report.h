@@ -13,7 +13,7 @@ void bench_report_destroy(bench_report *report);
 bool bench_report_lost(const bench_report *report);
 /* One table for each run of rows that have the same figures. */
 void bench_report_print(const bench_report *report, FILE *out);
-/* {"results": [{"name", figures...}], "machine", "version"} on standard output. */
-eplb_status bench_report_json(const bench_report *report, io_error *error);
+/* {"results": [{"name", figures...}], "machine", "version"} to path, or to standard output for NULL. */
+eplb_status bench_report_json(const bench_report *report, const char *path, io_error *error);
 
 #endif

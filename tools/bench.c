@@ -8,7 +8,7 @@
 
 typedef struct bench_values {
     int64_t repetitions;
-    const char *trace;
+    const char *trace, *output;
     bool quick, json;
 } bench_values;
 
@@ -23,6 +23,7 @@ static const option_row bench_options_table[] = {
     ROW("trace", 0, OPTION_FILE, "FILE", trace, 0, 0,
         "Recorded trace for benches that judge plans on one. Default: generated loads"),
     ROW("quick", 0, OPTION_FLAG, NULL, quick, 0, 0, "Few repetitions and small sizes: does it run?"),
+    ROW("output", 'o', OPTION_FILE, "FILE", output, 0, 0, "Write the JSON document to FILE too"),
     ROW_JSON(bench_values),
     ROW_END,
 };
@@ -58,7 +59,9 @@ static int run_bench(const command *self, const bench *chosen, const bench_value
     io_error error;
     if (status == 0 && !values->json)
         bench_report_print(report, stdout);
-    else if (status == 0 && bench_report_json(report, &error) != EPLB_OK)
+    if (status == 0 && values->json && bench_report_json(report, NULL, &error) != EPLB_OK)
+        status = fail_io(self, &error);
+    if (status == 0 && values->output != NULL && bench_report_json(report, values->output, &error) != EPLB_OK)
         status = fail_io(self, &error);
     bench_report_destroy(report);
     return status;

@@ -100,13 +100,12 @@ void plan_report(FILE *out, const eplb_plan *plan, const plan_figures *figures)
     if (figures->from_current) {
         eplb_move_count moves = eplb_plan_moves(plan);
         (void)fprintf(out,
-                      "\nmoves: %" PRId64 " slots changed, %" PRId64 " experts received, %" PRId64
-                      " of them from another node\n",
-                      moves.slots, moves.received, moves.cross_node);
+                      "\nmoves: %" PRId64 " experts received, %" PRId64
+                      " of them from another node; slots changed: %" PRId64 "\n",
+                      moves.received, moves.cross_node, moves.slots);
         if (moves.lost > 0)
-            (void)fprintf(
-                out, "lost: %" PRId64 " received experts have no live source and must come from storage\n",
-                moves.lost);
+            (void)fprintf(out, "lost: %" PRId64 " of them have no live source and must come from storage\n",
+                          moves.lost);
     }
     if (eplb_plan_spilled(plan) > 0)
         (void)fprintf(out, "\nspilled: %" PRId64 " replicas outside their group's node\n",
