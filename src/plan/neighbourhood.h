@@ -58,7 +58,8 @@ void neighbourhood_forget(neighbourhood *around);
 void neighbourhood_goal(neighbourhood *around, double goal);
 /* Recomputes the excess of every rank; returns the total. O(G). */
 double neighbourhood_excess(neighbourhood *around);
-/* The best change that concerns `hot`, a rank with excess; kind NONE if every change is refused. Call after
+/* The best change that concerns `hot`, a rank with excess, or, without prices, the first swap found that
+ * leaves it and its partner under the goal; kind NONE if every change is refused. Call after
  * neighbourhood_excess. O(k S + k E) at most. */
 change neighbourhood_best(neighbourhood *around, int32_t hot);
 /* Makes the change. */

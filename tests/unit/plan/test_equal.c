@@ -1,0 +1,283 @@
+/* The equal-split policy: the known toy with its proof, small cases against the enumerated optimum, the
+ * shapes it must serve, and memory that runs out. */
+#include "../../allocator.h"
+#include "../../equal_case.h"
+#include "../../testing.h"
+#include "base/random.h"
+#include "plan/policies.h"
+
+static eplb_status run(layer_case *c)
+{
+    arena scratch;
+    eplb_error error;
+    arena_init(&scratch, NULL);
+    c->problem.split = EPLB_SPLIT_EQUAL;
+    eplb_status status = plan_layer_equal(&c->problem, &scratch, &c->answer, &error);
+    arena_destroy(&scratch);
+    return status;
+}
+
+static void set_load(layer_case *c, const int64_t *load)
+{
+    for (int32_t e = 0; e < c->problem.num_experts; e++)
+        c->load[e] = load[e];
+    case_refresh(c);
+}
+
+static int descending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (y > x) - (y < x);
+}
+
+/* Least possible hottest pair for these counts: the largest replica with the smallest, and so on. Exact for
+ * two slots per rank when replicas of one expert may share a rank, so a bound for us. */
+static double folded(const int64_t *load, const int32_t *count, int32_t experts)
+{
+    double replica[64], most = 0;
+    int32_t n = 0;
+    for (int32_t e = 0; e < experts; e++) {
+        for (int32_t i = 0; i < count[e]; i++)
+            replica[n++] = (double)load[e] / count[e];
+    }
+    qsort(replica, (size_t)n, sizeof *replica, descending);
+    for (int32_t i = 0; i < n / 2; i++)
+        most = replica[i] + replica[n - 1 - i] > most ? replica[i] + replica[n - 1 - i] : most;
+    return most;
+}
+
+/* Least over all counts that sum to `left` more than what is given. */
+static double least_folded(const int64_t *load, int32_t *count, int32_t experts, int32_t at, int32_t left,
+                           int32_t ranks)
+{
+    if (at == experts - 1) {
+        count[at] = 1 + left;
+        double value = count[at] <= ranks ? folded(load, count, experts) : 1e300;
+        count[at] = 1;
+        return value;
+    }
+    double least = 1e300;
+    for (int32_t more = 0; more <= left && more < ranks; more++) {
+        count[at] = 1 + more;
+        double value = least_folded(load, count, experts, at + 1, left - more, ranks);
+        least = value < least ? value : least;
+    }
+    count[at] = 1;
+    return least;
+}
+
+/* FlashLB's example: DeepSeek's planner reaches 232, FlashLB 200, the mean is 181.25. */
+static void the_toy_is_solved_and_proved(void **state)
+{
+    (void)state;
+    static const int64_t load[8] = {600, 560, 120, 120, 20, 10, 10, 10};
+    static layer_case c;
+    case_init(&c, 8, 8, 2);
+    set_load(&c, load);
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_null(case_problem(&c));
+    double reached = (double)equal_hottest(&c, c.expert) / (double)EQUAL_UNIT;
+    int32_t count[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    double bound = least_folded(load, count, 8, 0, 8, 8);
+    assert_true(equal_near(reached, bound));
+    assert_true(reached < 196.67);
+}
+
+/* Any answer is legal and not below the optimum; the bound is not above it; nearly all answers are optimal.
+ */
+static void small_cases_reach_the_optimum(void **state)
+{
+    (void)state;
+    static layer_case c;
+    random_state random = random_seed(11);
+    int32_t optimal = 0, cases = 150;
+    for (int32_t i = 0; i < cases; i++) {
+        int32_t ranks = 2 + (int32_t)random_below(&random, 2), k = 2 + (int32_t)random_below(&random, 2);
+        int32_t experts = 3 + (int32_t)random_below(&random, 3);
+        experts = experts > ranks * k ? ranks * k : experts < k ? k : experts;
+        case_init(&c, experts, ranks, k);
+        for (int32_t e = 0; e < experts; e++)
+            c.load[e] = (int64_t)random_below(&random, 1000) * (1 + random_below(&random, 4));
+        case_refresh(&c);
+        c.problem.work_limit = 20000;
+        assert_int_equal(run(&c), EPLB_OK);
+        assert_null(case_problem(&c));
+        int64_t reached = equal_hottest(&c, c.expert), best = equal_optimum(&c);
+        assert_true(reached >= best);
+        double mean = (double)c.problem.total * (double)EQUAL_UNIT / ranks;
+        assert_true(c.answer.bound * mean <= (double)best * (1 + 1e-12));
+        optimal += reached == best;
+    }
+    assert_true(optimal >= cases * 95 / 100);
+}
+
+static void no_load_is_spread(void **state)
+{
+    (void)state;
+    static layer_case c;
+    case_init(&c, 12, 6, 3);
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_null(case_problem(&c));
+    int32_t count[12] = {0};
+    for (int32_t s = 0; s < 18; s++)
+        count[c.expert[s]]++;
+    for (int32_t e = 0; e < 12; e++)
+        assert_in_range(count[e], 1, 2);
+    assert_true(c.answer.bound == 1.0);
+}
+
+/* More slots than experts times ranks: each expert once on each rank, the rest empty. */
+static void useless_slots_stay_empty(void **state)
+{
+    (void)state;
+    static layer_case c;
+    static const int64_t load[3] = {5, 1, 7};
+    case_init(&c, 3, 2, 5);
+    set_load(&c, load);
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_null(case_problem(&c));
+    for (int32_t e = 0; e < 3; e++) {
+        assert_true(case_rank_holds(&c, c.expert, 0, e));
+        assert_true(case_rank_holds(&c, c.expert, 1, e));
+    }
+}
+
+/* A rank twice as fast takes about twice the load. */
+static void speeds_count(void **state)
+{
+    (void)state;
+    static layer_case c;
+    random_state random = random_seed(5);
+    case_init(&c, 40, 5, 10);
+    for (int32_t e = 0; e < 40; e++)
+        c.load[e] = 100 + random_below(&random, 900);
+    c.rank_speed[2] = 2;
+    case_refresh(&c);
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_null(case_problem(&c));
+    double load[5] = {0}, count[40] = {0};
+    for (int32_t s = 0; s < 50; s++)
+        count[c.expert[s]]++;
+    for (int32_t s = 0; s < 50; s++)
+        load[c.slot_rank[s]] += (double)c.load[c.expert[s]] / count[c.expert[s]];
+    double mean = (double)c.problem.total / 6;
+    for (int32_t g = 0; g < 5; g++)
+        assert_true(load[g] / c.rank_speed[g] <= mean * 1.01);
+}
+
+/* Two groups on two nodes: every replica stays on its group's node. */
+static void groups_stay_on_their_node(void **state)
+{
+    (void)state;
+    static layer_case c;
+    random_state random = random_seed(6);
+    case_init(&c, 16, 4, 6);
+    for (int32_t e = 0; e < 16; e++)
+        c.load[e] = 1 + random_below(&random, 1000);
+    case_refresh(&c);
+    c.problem.num_nodes = 2;
+    c.problem.num_groups = 4;
+    c.rank_node[2] = c.rank_node[3] = 1;
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_null(case_problem(&c));
+    int32_t node[4] = {-1, -1, -1, -1};
+    for (int32_t s = 0; s < 24; s++) {
+        int32_t group = c.expert[s] / 4, here = c.rank_node[c.slot_rank[s]];
+        assert_true(node[group] < 0 || node[group] == here);
+        node[group] = here;
+    }
+}
+
+static void groups_that_do_not_fit_are_told(void **state)
+{
+    (void)state;
+    static layer_case c;
+    case_init(&c, 12, 3, 4);
+    c.problem.num_nodes = 3;
+    c.problem.num_groups = 2; /* six experts a group, four slots a node */
+    c.rank_node[1] = 1;
+    c.rank_node[2] = 2;
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_null(case_problem(&c));
+    assert_non_null(strstr(c.answer.reason, "do not fit"));
+}
+
+/* Activated replicas cost: an expert without load is free, so loaded replicas spread evenly. */
+static void activated_replicas_are_spread(void **state)
+{
+    (void)state;
+    static layer_case c;
+    case_init(&c, 12, 4, 3);
+    for (int32_t e = 0; e < 12; e++)
+        c.load[e] = e < 4 ? 1 : 0;
+    case_refresh(&c);
+    c.problem.cost = (eplb_cost){.tokens = 0, .activated = 1, .tile_tokens = 1};
+    c.problem.plain_cost = false;
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_null(case_problem(&c));
+    for (int32_t g = 0; g < 4; g++) {
+        int32_t active = 0;
+        for (int32_t s = c.first_slot[g]; s < c.first_slot[g + 1]; s++)
+            active += c.expert[s] < 4;
+        assert_int_equal(active, 1);
+    }
+}
+
+static void other_splits_are_refused(void **state)
+{
+    (void)state;
+    static layer_case c;
+    arena scratch;
+    eplb_error error;
+    case_init(&c, 4, 2, 2);
+    arena_init(&scratch, NULL);
+    assert_int_equal(plan_layer_equal(&c.problem, &scratch, &c.answer, &error), EPLB_ERROR_UNSUPPORTED);
+    arena_destroy(&scratch);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    static layer_case c;
+    eplb_status status = EPLB_ERROR_MEMORY;
+    int64_t fail_at = 0;
+    for (; status == EPLB_ERROR_MEMORY && fail_at < 200; fail_at++) {
+        test_allocator memory = test_allocator_make(fail_at);
+        eplb_allocator allocator = test_allocator_use(&memory);
+        arena scratch;
+        eplb_error error;
+        case_init(&c, 400, 100, 5);
+        for (int32_t e = 0; e < 400; e++)
+            c.load[e] = e * e % 977;
+        case_refresh(&c);
+        c.problem.split = EPLB_SPLIT_EQUAL;
+        for (int32_t s = 0; s < 500; s++)
+            c.current[s] = (s * 7) % 400;
+        c.problem.current = c.current;
+        c.problem.work_limit = 2000;
+        arena_init(&scratch, &allocator);
+        status = plan_layer_equal(&c.problem, &scratch, &c.answer, &error);
+        assert_true(status == EPLB_OK || (status == EPLB_ERROR_MEMORY && error.status == EPLB_ERROR_MEMORY));
+        arena_destroy(&scratch);
+        assert_int_equal(memory.num_live, 0);
+    }
+    assert_int_equal(status, EPLB_OK);
+    assert_true(fail_at > 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_toy_is_solved_and_proved),
+        cmocka_unit_test(small_cases_reach_the_optimum),
+        cmocka_unit_test(no_load_is_spread),
+        cmocka_unit_test(useless_slots_stay_empty),
+        cmocka_unit_test(speeds_count),
+        cmocka_unit_test(groups_stay_on_their_node),
+        cmocka_unit_test(groups_that_do_not_fit_are_told),
+        cmocka_unit_test(activated_replicas_are_spread),
+        cmocka_unit_test(other_splits_are_refused),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
