@@ -8,6 +8,7 @@
 #include <eplb/metrics.h>
 #include <eplb/placement.h>
 #include <eplb/plan.h>
+#include <eplb/realtime.h>
 #include <eplb/route.h>
 #include <eplb/status.h>
 #include <eplb/topology.h>
