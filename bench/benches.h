@@ -13,5 +13,7 @@ int bench_resplit(bench_report *report, const bench_options *options);
 int bench_route(bench_report *report, const bench_options *options);
 int bench_study(bench_report *report, const bench_options *options);
 int bench_windows(bench_report *report, const bench_options *options);
+int bench_weighted(bench_report *report, const bench_options *options);
+int bench_realtime(bench_report *report, const bench_options *options);
 
 #endif

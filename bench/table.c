@@ -19,5 +19,9 @@ const bench bench_table[] = {
      bench_decode},
     {"windows", "plans for many windows, judged on windows they have not seen; also with batches split anew",
      bench_windows},
+    {"weighted", "unequal shares: balance and bound, time, drift and repair; with --trace, its layers",
+     bench_weighted},
+    {"realtime", "one batch in spare slots: balance, replicas, and time against one pass over the layer",
+     bench_realtime},
     {NULL, NULL, NULL},
 };

@@ -87,7 +87,9 @@ static int32_t choose(expander *work, int32_t rank)
     int32_t second = -1;
     for (int32_t attempt = 0; attempt < TRIES; attempt++) {
         int32_t from = work->part->ranks[work->source];
-        work->source = (int32_t)(((int64_t)work->source + work->stride) % work->part->num_ranks);
+        work->source += work->stride; /* both below num_ranks */
+        if (work->source >= work->part->num_ranks)
+            work->source -= work->part->num_ranks;
         if (from == rank)
             continue;
         int32_t expert = largest_new(work, from, rank, 0);

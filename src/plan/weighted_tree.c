@@ -195,10 +195,15 @@ static bool fill_with_link(tree *work, int64_t target)
 static int32_t count_links(const int64_t *prefix, int32_t num_items, int32_t ranks, int64_t target)
 {
     int32_t links = 0;
-    for (int64_t left = ranks - 1; left > 0 && links < num_items - 1; links++) {
+    double per_rank = 1.0 / (double)(target > 0 ? target : 1);
+    for (double left = (double)(ranks - 1); left > 0.0 && links < num_items - 1; links++) {
         int32_t i = num_items - 1 - links;
         int64_t load = prefix[i + 1] - prefix[i];
-        left -= load <= target || target == 0 ? 1 : load / target;
+        if (load <= target) { /* and so all smaller ones: one rank each */
+            int32_t more = (int32_t)left + ((double)(int32_t)left < left ? 1 : 0);
+            return links + more < num_items - 1 ? links + more : num_items - 1;
+        }
+        left -= (double)load * per_rank;
     }
     return links;
 }
