@@ -423,16 +423,27 @@ static bool trace_rows(bench_report *report, const bench_options *options)
     return good;
 }
 
+static bool drift_rows(bench_report *report, int32_t layers)
+{
+    bool good = true;
+    for (int32_t per_rank = 10; good && per_rank <= 11; per_rank++)
+        good = drift_row(report, layers, 0.5, per_rank) && drift_row(report, layers, 1.0, per_rank);
+    return good;
+}
+
+static bool repair_rows(bench_report *report, int32_t layers)
+{
+    return repair_row(report, layers, 0.5, "weighted") && repair_row(report, layers, 1.0, "weighted") &&
+           repair_row(report, layers, 0.5, "deepseek");
+}
+
 int bench_weighted(bench_report *report, const bench_options *options)
 {
     int32_t layers = options->quick ? 2 : 58;
     int repetitions = options->repetitions > 0 ? options->repetitions : options->quick ? 3 : 101;
     repetitions = repetitions < MOST_REPETITIONS ? repetitions : MOST_REPETITIONS;
     bool good = balance_rows(report, layers) && node_rows(report, layers) && speed_row(report, layers) &&
-                trace_rows(report, options) && drift_row(report, layers, 0.5, 10) &&
-                drift_row(report, layers, 1.0, 10) && drift_row(report, layers, 0.5, 11) &&
-                drift_row(report, layers, 1.0, 11) && repair_row(report, layers, 0.5, "weighted") &&
-                repair_row(report, layers, 1.0, "weighted") && repair_row(report, layers, 0.5, "deepseek") &&
+                trace_rows(report, options) && drift_rows(report, layers) && repair_rows(report, layers) &&
                 time_rows(report, repetitions);
     return good ? 0 : 3;
 }
