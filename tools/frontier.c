@@ -1,20 +1,34 @@
 /* The frontier of a plan, by plans with a doubling budget. Every point is a plan that `--max-moves` gives, so
- * that whoever chooses one gets it. */
+ * that whoever chooses one gets it; eplb/frontier.h follows a layer's moves one by one, faster and a little
+ * short of what a plan finds. */
 #include "frontier.h"
 
 #include <stdlib.h>
 
 #include "failure.h"
 #include "report/summary.h"
+#include "window_spread.h"
 
 enum { MOST_POINTS = 40 }; /* budgets double: more than any number of slots needs */
 
-static io_frontier_point describe(const eplb_plan *plan, int64_t max_moves)
+/* The plan's imbalance: on the sum, or over the windows where there are several and shares do not follow
+ * them. */
+static bool describe(const eplb_load *load, const eplb_plan *plan, int64_t max_moves,
+                     io_frontier_point *point)
 {
-    int32_t layers = eplb_placement_num_layers(eplb_plan_placement(plan));
-    summary s = summarize(eplb_plan_imbalance(plan), layers);
+    const eplb_placement *placement = eplb_plan_placement(plan);
     eplb_move_count moves = eplb_plan_moves(plan);
-    return (io_frontier_point){max_moves, moves.received, moves.cross_node, s.mean, s.worst};
+    summary s = summarize(eplb_plan_imbalance(plan), eplb_placement_num_layers(placement));
+    *point = (io_frontier_point){max_moves, moves.received, moves.cross_node, s.mean, s.worst};
+    if (eplb_load_num_windows(load) == 1 || eplb_plan_split(plan) == EPLB_SPLIT_BATCH)
+        return true;
+    const double *shares = eplb_plan_split(plan) == EPLB_SPLIT_EQUAL ? NULL : eplb_plan_shares(plan);
+    window_spread spread;
+    if (!window_spread_measure(load, placement, shares, &spread))
+        return false;
+    point->mean = spread.mean;
+    point->worst = spread.worst;
+    return true;
 }
 
 /* Appends the point unless one with no more moves is as good. */
@@ -32,6 +46,7 @@ int frontier_trace(const command *self, const eplb_load *load, const eplb_topolo
     eplb_plan_params bounded = *params;
     int64_t limit = params->max_moves_per_layer, slots = eplb_topology_num_slots(topology), budget = 0;
     bool more = true;
+    bounded.progress = NULL;
     document->frontier = malloc(MOST_POINTS * sizeof *document->frontier);
     document->num_frontier = 0;
     if (document->frontier == NULL)
@@ -47,8 +62,11 @@ int frontier_trace(const command *self, const eplb_load *load, const eplb_topolo
             continue;
         if (status != EPLB_OK)
             return fail_library(self, &error);
-        io_frontier_point point = describe(plan, bounded.max_moves_per_layer);
+        io_frontier_point point;
+        bool described = describe(load, plan, bounded.max_moves_per_layer, &point);
         eplb_plan_destroy(plan);
+        if (!described)
+            return fail_memory(self);
         append(document, point);
         more = more && (budget == 0 || point.received > received);
         received = point.received;

@@ -54,8 +54,8 @@ static const option_row plan_options[] = {
         "At most M experts received per layer, or over all layers with total:"),
     ROW("target", 0, OPTION_NUMBER, "X", target, 1.0, 1e9, "Stop improving a layer at this imbalance"),
     ROW("frontier", 0, OPTION_FLAG, NULL, frontier, 0, 0,
-        "With --current: show the imbalance that 0, 1, 2, 4, ... moves a layer reach. In JSON: frontier "
-        "[{max_moves, received, cross_node, mean, worst}]"),
+        "With --current: show the imbalance that 0, 1, 2, 4, ... moves a layer reach. With windows, "
+        "on each of them. In JSON: frontier [{max_moves, received, cross_node, mean, worst}]"),
     ROW("spill", 0, OPTION_INTEGER, "K", spill, 0, EPLB_MAX_SLOTS,
         "Up to K replicas a layer may live outside their group's node. Default 0"),
     ROW("dead", 0, OPTION_TEXT, "LIST", cluster.dead, 0, 0, "Ranks that are dead: their slots stay empty"),
@@ -213,6 +213,7 @@ static int make_plan(plan_run *run)
     run->params.progress_context = &view;
     eplb_status made =
         eplb_plan_create(&run->plan, run->load.load, run->topology, &run->params, NULL, &error);
+    run->params.progress = NULL; /* `view` ends here */
     if (view.percent >= 0)
         (void)fputs("\r\033[K", stderr);
     return made == EPLB_OK ? PARSED : fail_library(run->self, &error);
