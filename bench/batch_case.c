@@ -51,15 +51,34 @@ void batch_case_draw(random_state *random, const double *weights, int32_t n, dou
     }
 }
 
-bool batch_trace_read(const char *path, batch_trace *trace)
+/* Opens a trace; where the file does not say how many experts there are, *told is false and any id may come.
+ */
+static io_topk *open_trace(const char *path, bool *told)
 {
     io_error error;
     io_topk *topk = NULL;
-    *trace = (batch_trace){0};
-    if (io_topk_open(&topk, path, 0, &error) != EPLB_OK) {
+    *told = io_topk_open(&topk, path, 0, &error) == EPLB_OK;
+    if (!*told && io_topk_open(&topk, path, MOST_EXPERTS, &error) != EPLB_OK)
         (void)fprintf(stderr, "eplb bench: %s\n", error.text);
+    return topk;
+}
+
+static int32_t largest_id(const batch_trace *trace)
+{
+    int32_t largest = 0;
+    for (int64_t i = 0; i < trace->num_tokens * trace->num_layers * trace->width; i++)
+        largest = trace->ids[i] > largest ? trace->ids[i] : largest;
+    return largest;
+}
+
+bool batch_trace_read(const char *path, batch_trace *trace)
+{
+    io_error error;
+    bool told;
+    *trace = (batch_trace){0};
+    io_topk *topk = open_trace(path, &told);
+    if (topk == NULL)
         return false;
-    }
     trace->num_tokens = io_topk_num_tokens(topk);
     trace->num_layers = io_topk_num_layers(topk);
     trace->num_experts = io_topk_num_experts(topk);
@@ -75,6 +94,8 @@ bool batch_trace_read(const char *path, batch_trace *trace)
     }
     if (!good)
         (void)fprintf(stderr, "eplb bench: %s\n", trace->ids != NULL ? error.text : "out of memory");
+    else if (!told)
+        trace->num_experts = largest_id(trace) + 1;
     io_topk_close(topk);
     if (!good)
         batch_trace_clear(trace);
