@@ -2,8 +2,11 @@
 
 The drop-in for DeepSeek's module is :func:`rebalance_experts`; the planner is :func:`plan`.
 """
+
 from eplb.deepseek import balanced_packing, rebalance_experts, replicate_experts
+from eplb.document import SavedPlan, read_plan
 from eplb.errors import (
+    BusyError,
     CancelledError,
     EplbError,
     InfeasibleError,
@@ -14,14 +17,21 @@ from eplb.errors import (
     SystemRefusedError,
     UnsupportedError,
 )
-from eplb.model import Load, Moves, Placement, Problem, Topology
-from eplb.native import ffi as _ffi
+from eplb.load import Load
 from eplb.native import lib as _lib
+from eplb.native import text as _text
+from eplb.placement import Moves, Placement, Problem
 from eplb.planning import Plan, plan, policies
+from eplb.routing import Router, RouteTable, Traffic, traffic
+from eplb.splitting import BatchSplit, Resplit, Split, assign_decode, level_shared, level_shared_own, resplit
+from eplb.tables import RepeatTable, repeat_table, sglang_static
+from eplb.topology import Topology
 
-__version__ = _ffi.string(_lib.eplb_version()).decode()
+__version__: str = _text(_lib.eplb_version())
 
 __all__ = [
+    "BatchSplit",
+    "BusyError",
     "CancelledError",
     "EplbError",
     "InfeasibleError",
@@ -34,12 +44,27 @@ __all__ = [
     "Placement",
     "Plan",
     "Problem",
+    "RepeatTable",
+    "Resplit",
+    "RouteTable",
+    "Router",
+    "SavedPlan",
+    "Split",
     "SystemRefusedError",
     "Topology",
+    "Traffic",
     "UnsupportedError",
+    "assign_decode",
     "balanced_packing",
+    "level_shared",
+    "level_shared_own",
     "plan",
     "policies",
+    "read_plan",
     "rebalance_experts",
+    "repeat_table",
     "replicate_experts",
+    "resplit",
+    "sglang_static",
+    "traffic",
 ]

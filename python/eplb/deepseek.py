@@ -1,11 +1,12 @@
 """Drop-in for DeepSeek's module: the same three functions, answers, shapes and dtypes; torch or NumPy in, same out.
 
 Faithful to the original, its known faults included (see the migration page of the documentation); for better plans use
-:func:`eplb.plan`.
+:func:`eplb.plan`. Tensors come back on the device of the weights.
 """
+
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +14,15 @@ from eplb import arrays
 from eplb.errors import InvalidError
 from eplb.native import ffi, lib, new_error, pointer, raise_for
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-def _weights(weight: Any) -> np.ndarray:
-    array = arrays.as_numpy(weight, "weight")
+
+def _weights(weight: Any) -> NDArray[np.float32]:
+    array = arrays.as_floats(weight, "weight", np.float32)
     if array.ndim != 2:
         raise InvalidError(f"weight has shape {array.shape}: expected 2 dimensions")
-    return np.ascontiguousarray(array, dtype=np.float32)
+    return array
 
 
 def balanced_packing(weight: Any, num_packs: int) -> tuple[Any, Any]:
@@ -41,13 +45,17 @@ def balanced_packing(weight: Any, num_packs: int) -> tuple[Any, Any]:
     rows = _weights(weight)
     packed = np.empty((2, *rows.shape), dtype=np.int32)
     error = new_error()
-    raise_for(
-        lib.eplb_balanced_packing(
-            pointer(rows, "float"), rows.shape[0], rows.shape[1], num_packs,
-            pointer(packed[0], "int32_t"), pointer(packed[1], "int32_t"), ffi.NULL, error,
-        ),
+    status = lib.eplb_balanced_packing(
+        pointer(rows, "float"),
+        arrays.size(rows.shape[0], "number of rows"),
+        arrays.size(rows.shape[1], "number of items"),
+        arrays.size(num_packs, "num_packs"),
+        pointer(packed[0], "int32_t"),
+        pointer(packed[1], "int32_t"),
+        ffi.NULL,
         error,
     )
+    raise_for(status, error)
     wide = packed.astype(np.int64)
     return arrays.like(weight, wide[0]), arrays.like(weight, wide[1])
 
@@ -74,16 +82,22 @@ def replicate_experts(weight: Any, num_phy: int) -> tuple[Any, Any, Any]:
     Source: ``eplb_replicate_experts``.
     """
     rows = _weights(weight)
-    replicas = np.empty((2, rows.shape[0], max(num_phy, 0)), dtype=np.int32)
+    slots = arrays.slots(num_phy, "num_phy")
+    replicas = np.empty((2, rows.shape[0], slots), dtype=np.int32)
     counts = np.empty(rows.shape, dtype=np.int32)
     error = new_error()
-    raise_for(
-        lib.eplb_replicate_experts(
-            pointer(rows, "float"), rows.shape[0], rows.shape[1], num_phy, pointer(replicas[0], "int32_t"),
-            pointer(replicas[1], "int32_t"), pointer(counts, "int32_t"), ffi.NULL, error,
-        ),
+    status = lib.eplb_replicate_experts(
+        pointer(rows, "float"),
+        arrays.size(rows.shape[0], "number of rows"),
+        arrays.size(rows.shape[1], "number of experts"),
+        slots,
+        pointer(replicas[0], "int32_t"),
+        pointer(replicas[1], "int32_t"),
+        pointer(counts, "int32_t"),
+        ffi.NULL,
         error,
     )
+    raise_for(status, error)
     wide = replicas.astype(np.int64)
     return arrays.like(weight, wide[0]), arrays.like(weight, wide[1]), arrays.like(weight, counts.astype(np.int64))
 
@@ -109,31 +123,53 @@ def rebalance_experts(
     Returns
     -------
     physical_to_logical_map : [layers, num_replicas] int64
+        Logical expert of each physical one.
     logical_to_physical_map : [layers, num_logical_experts, width] int64
         Physical experts of each logical one, padded with -1 to the largest count.
     logical_count : [layers, num_logical_experts] int64
+        Physical experts of each logical one, counted.
 
-    Source: ``eplb_rebalance_experts``.
+    Source: ``eplb_rebalance_experts``, ``eplb_rebalance_tables_int64``.
     """
     rows = _weights(weight)
-    num_layers, num_logical = rows.shape
-    physical = np.empty((2, num_layers, max(num_replicas, 0)), dtype=np.int32)
-    counts = np.empty(rows.shape, dtype=np.int32)
+    layers = arrays.size(rows.shape[0], "number of layers")
+    experts = arrays.size(rows.shape[1], "number of experts")
+    slots = arrays.slots(num_replicas, "num_replicas")
+    physical = np.empty((2, layers, slots), dtype=np.int32)
+    counts = np.empty((layers, experts), dtype=np.int32)
+    held, number, count = pointer(physical[0], "int32_t"), pointer(physical[1], "int32_t"), pointer(counts, "int32_t")
     error = new_error()
-    raise_for(
-        lib.eplb_rebalance_experts(
-            pointer(rows, "float"), num_layers, num_logical, num_replicas, num_groups, num_nodes, num_gpus,
-            pointer(physical[0], "int32_t"), pointer(physical[1], "int32_t"), pointer(counts, "int32_t"), ffi.NULL,
-            error,
-        ),
+    status = lib.eplb_rebalance_experts(
+        pointer(rows, "float"),
+        layers,
+        experts,
+        slots,
+        arrays.size(num_groups, "num_groups"),
+        arrays.size(num_nodes, "num_nodes"),
+        arrays.size(num_gpus, "num_gpus"),
+        held,
+        number,
+        count,
+        ffi.NULL,
         error,
     )
+    raise_for(status, error)
     width = int(counts.max())
-    dense = np.full((num_layers, num_logical * width), -1, dtype=np.int64)
-    place = physical[0].astype(np.int64) * width + physical[1]
-    np.put_along_axis(dense, place, np.arange(num_replicas, dtype=np.int64)[None, :], axis=1)
-    return (
-        arrays.like(weight, physical[0].astype(np.int64)),
-        arrays.like(weight, dense.reshape(num_layers, num_logical, width)),
-        arrays.like(weight, counts.astype(np.int64)),
+    wide = np.empty((layers, slots), dtype=np.int64)
+    dense = np.empty((layers, experts, width), dtype=np.int64)
+    wide_counts = np.empty((layers, experts), dtype=np.int64)
+    status = lib.eplb_rebalance_tables_int64(
+        layers,
+        experts,
+        slots,
+        width,
+        held,
+        number,
+        count,
+        pointer(wide, "int64_t"),
+        pointer(dense, "int64_t"),
+        pointer(wide_counts, "int64_t"),
+        error,
     )
+    raise_for(status, error)
+    return arrays.like(weight, wide), arrays.like(weight, dense), arrays.like(weight, wide_counts)

@@ -1,4 +1,5 @@
 """Exceptions: one class per status of the C library, with the C detail text and its place."""
+
 from __future__ import annotations
 
 
@@ -56,3 +57,7 @@ class SystemRefusedError(EplbError, OSError):
 
 class InternalError(EplbError, RuntimeError):
     """A result failed its own check: a defect of the library."""
+
+
+class BusyError(EplbError):
+    """Someone still uses what was to be replaced; nothing was changed, try again."""

@@ -1,14 +1,20 @@
 """The C library: the one place that loads it, turns its statuses into exceptions, and ties C memory to Python objects."""
+
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eplb import errors
 from eplb._eplb import ffi, lib
 
-_CLASS_OF_STATUS = {
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["create", "ffi", "lib", "new_error", "pointer", "pointer_or_null", "raise_for", "text", "view"]
+
+_CLASS_OF_STATUS: dict[int, type[errors.EplbError]] = {
     lib.EPLB_ERROR_INVALID: errors.InvalidError,
     lib.EPLB_ERROR_MEMORY: errors.OutOfMemoryError,
     lib.EPLB_ERROR_OVERFLOW: errors.LoadOverflowError,
@@ -17,9 +23,15 @@ _CLASS_OF_STATUS = {
     lib.EPLB_ERROR_CANCELLED: errors.CancelledError,
     lib.EPLB_ERROR_SYSTEM: errors.SystemRefusedError,
     lib.EPLB_ERROR_INTERNAL: errors.InternalError,
+    lib.EPLB_ERROR_BUSY: errors.BusyError,
 }
 
 _PLACES = ("layer", "expert", "rank", "slot", "value")
+
+
+def text(chars: Any) -> str:
+    """A C string as str."""
+    return str(ffi.string(chars), "utf-8", "replace")
 
 
 def new_error() -> Any:
@@ -31,9 +43,8 @@ def raise_for(status: int, error: Any) -> None:
     """Raises the exception of a status other than OK, with the text and place that the library left in `error`."""
     if status == lib.EPLB_OK:
         return
-    text = ffi.string(error.text).decode("utf-8", "replace")
     place = {name: getattr(error, name) for name in _PLACES if getattr(error, name) != -1}
-    raise _CLASS_OF_STATUS.get(status, errors.EplbError)(text, **place)
+    raise _CLASS_OF_STATUS.get(status, errors.EplbError)(text(error.text), **place)
 
 
 def create(function: Any, destroy: Any, *arguments: Any) -> Any:
@@ -48,7 +59,7 @@ def create(function: Any, destroy: Any, *arguments: Any) -> Any:
 class _View:
     """Offers C memory to NumPy and keeps its owner alive as long as the array lives."""
 
-    def __init__(self, owner: Any, address: int, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    def __init__(self, owner: Any, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.owner = owner
         self.__array_interface__ = {
             "version": 3,
@@ -58,11 +69,16 @@ class _View:
         }
 
 
-def view(owner: Any, pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """A read-only array over memory of `owner`, without a copy."""
-    return np.asarray(_View(owner, int(ffi.cast("uintptr_t", pointer)), shape, np.dtype(dtype)))
+def view(owner: Any, chars: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """A read-only array over C memory of `owner`, without a copy."""
+    return np.asarray(_View(owner, int(ffi.cast("uintptr_t", chars)), shape, np.dtype(dtype)))
 
 
-def pointer(array: np.ndarray, c_type: str) -> Any:
-    """Pointer to an array's data; the caller keeps the array alive during the call."""
-    return ffi.cast(f"{c_type} *", array.ctypes.data)
+def pointer(array: NDArray[Any], c_type: str) -> Any:
+    """An array's memory as a C array; refuses what is not C-contiguous."""
+    return ffi.from_buffer(f"{c_type}[]", array)
+
+
+def pointer_or_null(array: NDArray[Any] | None, c_type: str) -> Any:
+    """The same, NULL for None."""
+    return ffi.NULL if array is None else pointer(array, c_type)

@@ -1,18 +1,25 @@
 """Planning: one function with every option of the command, and the plan it returns."""
+
 from __future__ import annotations
 
-from typing import Any, Callable
+import os
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
 
 import numpy as np
 
-from eplb import arrays
+from eplb import arrays, display, document
+from eplb.document import SPLITS, SavedPlan
 from eplb.errors import InvalidError
-from eplb.model import Load, Moves, Placement, Topology, as_load, moves_of
-from eplb.native import create, ffi, lib, new_error, raise_for, view
+from eplb.load import Load, as_load
+from eplb.native import ffi, lib, new_error, raise_for, text, view
+from eplb.placement import Moves, Placement, moves_of
+from eplb.topology import Topology
 
-_SPLITS = {"equal": lib.EPLB_SPLIT_EQUAL, "weighted": lib.EPLB_SPLIT_WEIGHTED, "batch": lib.EPLB_SPLIT_BATCH}
-_SPLIT_NAMES = {number: name for name, number in _SPLITS.items()}
-_UNLIMITED = -1
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SPLIT_NAMES = {number: name for name, number in SPLITS.items()}
+_COSTS = ("tokens", "tiles", "activated")
 
 
 class _Progress:
@@ -32,29 +39,42 @@ class _Progress:
 
 @ffi.def_extern(name="eplb_python_progress")
 def _call_progress(context: Any, done: int, total: int) -> bool:
-    return ffi.from_handle(context).call(done, total)
+    progress: _Progress = ffi.from_handle(context)
+    return progress.call(done, total)
 
 
 def policies() -> dict[str, str]:
-    """Names of all policies and what each does."""
+    """Names of all policies and what each does.
+
+    Source: ``eplb_policy_name``, ``eplb_policy_summary``.
+    """
     return {
-        ffi.string(lib.eplb_policy_name(index)).decode(): ffi.string(lib.eplb_policy_summary(index)).decode()
+        text(lib.eplb_policy_name(index)): text(lib.eplb_policy_summary(index))
         for index in range(lib.eplb_policy_count())
     }
 
 
 class Plan:
-    """A placement, the shares its replicas serve, a certificate and the moves it costs. Made by :func:`plan`."""
+    """A placement, the shares its replicas serve, a certificate and the moves it costs. Made by :func:`plan`.
 
-    def __init__(self, handle: Any, load: Load) -> None:
+    Immutable; threads may share it. Arrays are read-only views that keep the plan alive.
+    """
+
+    def __init__(self, handle: Any, load: Load, has_current: bool) -> None:
         self._handle = handle
         self._load = load
+        self.has_current = has_current
+        """Whether the plan was made from a current placement."""
 
     @property
     def placement(self) -> Placement:
         """The placement."""
-        pointer_to = lib.eplb_plan_placement(self._handle)
-        return Placement._adopt(create(lib.eplb_placement_copy, lib.eplb_placement_destroy, pointer_to))
+        return Placement._adopt(lib.eplb_plan_placement(self._handle), self)
+
+    @property
+    def topology(self) -> Topology:
+        """The ranks it was made for."""
+        return self.placement.topology
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -62,23 +82,32 @@ class Plan:
         return lib.eplb_placement_num_layers(placement), lib.eplb_placement_num_slots(placement)
 
     @property
-    def physical_to_logical(self) -> np.ndarray:
-        """[L, S] int32: expert in each slot. Read-only view."""
+    def physical_to_logical(self) -> NDArray[np.int32]:
+        """[L, S] int32: expert in each slot, -1 where empty. Read-only view."""
         placement = lib.eplb_plan_placement(self._handle)
         return view(self, lib.eplb_placement_physical_to_logical(placement), self._shape, np.int32)
 
     @property
-    def shares(self) -> np.ndarray:
+    def replica_count(self) -> NDArray[np.int32]:
+        """[L, E] int32: live replicas of each expert. Read-only view."""
+        return self.placement.replica_count
+
+    def logical_to_physical(self, width: int | None = None, dtype: Any = np.int64) -> NDArray[Any]:
+        """[L, E, width] slots of each expert, ascending, padded with -1."""
+        return self.placement.logical_to_physical(width, dtype)
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
         """[L, S] float64: fraction of its expert's tokens that each slot serves. Read-only view."""
         return view(self, lib.eplb_plan_shares(self._handle), self._shape, np.float64)
 
     @property
-    def imbalance(self) -> np.ndarray:
-        """[L] float64: max over mean of rank loads on the summed load. Read-only view."""
+    def imbalance(self) -> NDArray[np.float64]:
+        """[L] float64: max over mean of rank loads on the summed load; 1 is perfect. Read-only view."""
         return view(self, lib.eplb_plan_imbalance(self._handle), self._shape[:1], np.float64)
 
     @property
-    def lower_bound(self) -> np.ndarray:
+    def lower_bound(self) -> NDArray[np.float64]:
         """[L] float64: proved lower bound of the imbalance for this split. Read-only view."""
         return view(self, lib.eplb_plan_lower_bound(self._handle), self._shape[:1], np.float64)
 
@@ -90,17 +119,22 @@ class Plan:
     @property
     def policy(self) -> str:
         """The policy that was asked for."""
-        return ffi.string(lib.eplb_plan_policy(self._handle)).decode()
+        return text(lib.eplb_plan_policy(self._handle))
 
     @property
     def reason(self) -> str:
         """Why the answer is what it is."""
-        return ffi.string(lib.eplb_plan_reason(self._handle)).decode()
+        return text(lib.eplb_plan_reason(self._handle))
 
     @property
     def split(self) -> str:
         """``equal``, ``weighted`` or ``batch``."""
         return _SPLIT_NAMES[lib.eplb_plan_split(self._handle)]
+
+    @property
+    def num_groups(self) -> int:
+        """Expert groups of node-limited routing that were asked for."""
+        return lib.eplb_plan_num_groups(self._handle)
 
     @property
     def seconds(self) -> float:
@@ -117,9 +151,29 @@ class Plan:
         """Replicas outside their group's node, over all layers."""
         return lib.eplb_plan_spilled(self._handle)
 
-    def rank_load(self) -> np.ndarray:
+    def check(self) -> None:
+        """Raises InvalidError if placement, shares or certificate break an invariant.
+
+        Source: ``eplb_plan_is_valid``.
+        """
+        error = new_error()
+        raise_for(lib.eplb_plan_is_valid(self._handle, error), error)
+
+    def rank_load(self) -> NDArray[np.float64]:
         """[L, G] float64: load of each rank on the load that was planned for."""
         return self.placement.rank_load(self._load, self.shares)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as the document that the command reads and writes."""
+        return document.of_plan(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes :meth:`to_dict` as JSON, whole or not at all; :func:`read_plan` and every command read it."""
+        document.save(self.to_dict(), path)
+
+    def heatmap(self, axes: Any = None) -> Any:
+        """Draws the load of each rank over its layer's mean with matplotlib; returns the axes."""
+        return display.heatmap(display.over_mean(self.rank_load()), "rank", axes)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and lib.eplb_plan_equal(self._handle, other._handle)
@@ -128,36 +182,77 @@ class Plan:
         return self.hash
 
     def __repr__(self) -> str:
+        received = f", {self.moves.received} received" if self.has_current else ""
         return (
             f"Plan({self.policy}, {self.split}: imbalance mean {self.imbalance.mean():.4f}, worst "
-            f"{self.imbalance.max():.4f}, bound {self.lower_bound.max():.4f}, {self.moves.received} received)"
+            f"{self.imbalance.max():.4f}, bound {self.lower_bound.max():.4f}{received})"
         )
 
+    def _repr_html_(self) -> str:
+        layers, slots = self._shape
+        figures: dict[str, object] = {
+            "policy, split": f"{self.policy}, {self.split}",
+            "size": f"{layers} layers, {self.placement.num_experts} experts in {slots} slots of "
+            f"{self.topology.num_ranks} ranks on {self.topology.num_nodes} nodes",
+            "imbalance (max / mean), mean": f"{self.imbalance.mean():.4f}",
+            "imbalance, worst layer": f"{self.imbalance.max():.4f}",
+            "proved lower bound of the worst": f"{self.lower_bound.max():.4f}",
+            "reason": self.reason,
+            "time": f"{1e3 * self.seconds:.2f} ms",
+        }
+        if self.has_current:
+            moves = self.moves
+            figures["experts received"] = f"{moves.received}, {moves.cross_node} from another node"
+        return display.html("Plan", figures, display.over_mean(self.rank_load()), "rank")
 
-def _as_topology(load: Load, topology: Topology | None, num_ranks: int | None, num_slots: int | None,
-                 num_nodes: int) -> Topology:
+
+def _as_topology(
+    load: Load,
+    topology: Topology | None,
+    num_ranks: int | None,
+    num_slots: int | None,
+    num_nodes: int,
+    rank_slots: Any,
+    rank_speed: Any,
+    dead: Iterable[int],
+) -> Topology:
+    listed = list(dead)
     if topology is not None:
-        if num_ranks is not None or num_slots is not None:
-            raise InvalidError("give either a topology or num_ranks and num_slots")
+        if not (num_ranks is None and num_slots is None and num_nodes == 1 and rank_slots is None and not listed):
+            raise InvalidError("give either a topology or num_ranks, num_slots and the like")
         return topology
+    if rank_slots is not None:
+        if num_slots is not None:
+            raise InvalidError("give either num_slots or rank_slots")
+        ranks = len(rank_slots) if num_ranks is None else num_ranks
+        return Topology(ranks, num_nodes=num_nodes, rank_slots=rank_slots, rank_speed=rank_speed, dead=listed)
     if num_ranks is None:
         raise InvalidError("give a topology, or num_ranks and num_slots")
     slots = load.num_experts if num_slots is None else num_slots
-    if num_ranks < 1:
-        raise InvalidError(f"{num_ranks} ranks: expected 1 or more")
-    rank_slots = [slots // num_ranks + (rank < slots % num_ranks) for rank in range(num_ranks)]
-    return Topology(num_ranks, rank_slots=rank_slots, num_nodes=num_nodes)
+    return Topology.spread(num_ranks, slots, num_nodes=num_nodes, rank_speed=rank_speed, dead=listed)
 
 
-def _fill_cost(params: Any, cost: str | dict[str, int], tile: int) -> None:
+def _fill_cost(params: Any, cost: str | Mapping[str, int], tile: int) -> None:
     weights = {cost: 1} if isinstance(cost, str) else dict(cost)
-    unknown = set(weights) - {"tokens", "tiles", "activated"}
+    unknown = sorted(set(weights) - set(_COSTS))
     if unknown:
-        raise InvalidError(f"cost {sorted(unknown)[0]!r}: expected tokens, tiles or activated")
-    params.cost.tokens = weights.get("tokens", 0)
-    params.cost.tiles = weights.get("tiles", 0)
-    params.cost.activated = weights.get("activated", 0)
-    params.cost.tile_tokens = tile
+        raise InvalidError(f"cost {unknown[0]!r}: expected tokens, tiles or activated")
+    for name in _COSTS:
+        setattr(params.cost, name, arrays.size(weights.get(name, 0), f"cost of {name}"))
+    params.cost.tile_tokens = arrays.size(tile, "tile")
+
+
+def _limit(value: int | None, name: str) -> int:
+    return lib.EPLB_UNLIMITED if value is None else arrays.size(value, name, 2**63 - 1)
+
+
+def as_placement(value: Any, topology: Topology, num_experts: int) -> Placement:
+    """The placement of a Placement, Plan, SavedPlan or [L, S] array."""
+    if isinstance(value, Placement):
+        return value
+    if isinstance(value, (Plan, SavedPlan)):
+        return value.placement
+    return Placement(topology, value, num_experts)
 
 
 def plan(
@@ -167,15 +262,18 @@ def plan(
     num_ranks: int | None = None,
     num_slots: int | None = None,
     num_nodes: int = 1,
+    rank_slots: Any = None,
+    rank_speed: Any = None,
+    dead: Iterable[int] = (),
     policy: str = "auto",
     split: str = "equal",
     num_groups: int = 1,
-    current: Placement | Plan | Any = None,
+    current: Placement | Plan | SavedPlan | Any = None,
     max_moves_per_layer: int | None = None,
     max_moves: int | None = None,
     target: float = 0.0,
     spill: int = 0,
-    cost: str | dict[str, int] = "tokens",
+    cost: str | Mapping[str, int] = "tokens",
     tile: int = 128,
     sources: Any = None,
     threads: int = 1,
@@ -190,14 +288,23 @@ def plan(
     load : Load or [E], [L, E], [T, L, E]
         Tokens per expert, layer and window.
     topology : Topology, optional
-        The ranks; or give ``num_ranks``, ``num_slots`` (total; default one slot per expert) and ``num_nodes``.
+        The ranks; or give the next six.
+    num_ranks, num_slots, num_nodes : int
+        Ranks, slots of all ranks together (default: one per expert) and nodes. Where slots do not divide by ranks, the first
+        ranks get one more.
+    rank_slots : [G] integers, optional
+        Slots of each rank, instead of ``num_slots``.
+    rank_speed : [G] numbers, optional
+        Relative speeds; only ratios count.
+    dead : iterable of int
+        Ranks that are dead: their slots stay empty.
     policy : str
         ``auto`` or another of :func:`policies`.
     split : {'equal', 'weighted', 'batch'}
-        How tokens are divided among replicas.
+        How tokens are divided among replicas: equally, by shares that the plan gives, or anew for every batch.
     num_groups : int
-        Expert groups of node-limited routing.
-    current : Placement, Plan or [L, S], optional
+        Expert groups of node-limited routing; 1: none.
+    current : Placement, Plan, SavedPlan or [L, S], optional
         Where the weights are now; the plan then moves as few as it can.
     max_moves_per_layer, max_moves : int, optional
         Received experts allowed, per layer and in all.
@@ -206,7 +313,8 @@ def plan(
     spill : int
         Replicas per layer allowed outside their group's node.
     cost : str or dict
-        ``tokens``, ``tiles``, ``activated``, or weights of these.
+        What a rank's time grows with: ``tokens``, ``tiles``, ``activated``, or whole weights of these, such as
+        ``{'tokens': 1, 'activated': 300}``.
     tile : int
         Tokens of a tile.
     sources : [G, L, E], optional
@@ -218,7 +326,7 @@ def plan(
     time_budget : float
         Seconds; 0 is none. With it the answer depends on the clock.
     progress : callable, optional
-        Called with (done, total); returning False cancels.
+        Called with (done, total); returning False cancels (:class:`CancelledError`).
 
     Returns
     -------
@@ -227,46 +335,41 @@ def plan(
     Source: ``eplb_plan_create``. The GIL is released while it runs.
     """
     load = as_load(load)
-    ranks = _as_topology(load, topology, num_ranks, num_slots, num_nodes)
-    if split not in _SPLITS:
+    ranks = _as_topology(load, topology, num_ranks, num_slots, num_nodes, rank_slots, rank_speed, dead)
+    if split not in SPLITS:
         raise InvalidError(f"split {split!r}: expected equal, weighted or batch")
     params = ffi.new("eplb_plan_params *")
     lib.eplb_plan_params_init(params, ffi.sizeof("eplb_plan_params"))
     name = ffi.new("char[]", policy.encode())
-    placement = _as_placement(current, ranks, load)
+    placement = None if current is None else as_placement(current, ranks, load.num_experts)
     source_load = None if sources is None else as_load(sources)
     watcher = None if progress is None else _Progress(progress)
-    context = None if watcher is None else ffi.new_handle(watcher)
+    context = ffi.NULL if watcher is None else ffi.new_handle(watcher)
     params.policy = name
-    params.split = _SPLITS[split]
+    params.split = SPLITS[split]
     _fill_cost(params, cost, tile)
-    params.num_groups = num_groups
+    params.num_groups = arrays.size(num_groups, "num_groups")
     params.current = ffi.NULL if placement is None else placement._handle
-    params.max_moves_per_layer = _UNLIMITED if max_moves_per_layer is None else max_moves_per_layer
-    params.max_moves = _UNLIMITED if max_moves is None else max_moves
+    params.max_moves_per_layer = _limit(max_moves_per_layer, "max_moves_per_layer")
+    params.max_moves = _limit(max_moves, "max_moves")
     params.target_imbalance = target
-    params.max_spill = spill
+    params.max_spill = arrays.size(spill, "spill")
     params.sources = ffi.NULL if source_load is None else source_load._handle
-    params.num_threads = threads
-    params.work_limit = work_limit
+    params.num_threads = arrays.size(threads, "threads")
+    params.work_limit = arrays.size(work_limit, "work_limit", 2**63 - 1)
     params.time_limit_seconds = time_budget
-    if context is not None:
-        params.progress = lib.eplb_python_progress
-        params.progress_context = context
+    params.progress = ffi.NULL if watcher is None else lib.eplb_python_progress
+    params.progress_context = context
+    return Plan(_create(load, ranks, params, watcher), load, placement is not None)
+
+
+def _create(load: Load, ranks: Topology, params: Any, watcher: _Progress | None) -> Any:
+    """Runs the planner; an exception of the progress callback comes out as it went in."""
     out = ffi.new("eplb_plan **")
     error = new_error()
     status = lib.eplb_plan_create(out, load._handle, ranks._handle, params, ffi.NULL, error)
+    handle = ffi.gc(out[0], lib.eplb_plan_destroy) if status == lib.EPLB_OK else None
     if watcher is not None and watcher.exception is not None:
-        if status == lib.EPLB_OK:
-            lib.eplb_plan_destroy(out[0])
         raise watcher.exception
     raise_for(status, error)
-    return Plan(ffi.gc(out[0], lib.eplb_plan_destroy), load)
-
-
-def _as_placement(current: Any, topology: Topology, load: Load) -> Placement | None:
-    if current is None or isinstance(current, Placement):
-        return current
-    if isinstance(current, Plan):
-        return current.placement
-    return Placement(topology, arrays.as_int32(current, "current"), load.num_experts)
+    return handle
