@@ -1,0 +1,126 @@
+"""The plan document: round trips, and the same file as the command's."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eplb
+
+COMMAND = pathlib.Path(sys.executable).parent / "eplb"
+
+
+def command(*words: object, expect: int = 0) -> str:
+    done = subprocess.run([str(COMMAND), *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == expect, done.stderr
+    return done.stdout
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "plain": {"num_ranks": 8, "num_slots": 40},
+    "weighted": {"num_ranks": 8, "num_slots": 40, "split": "weighted"},
+    "nodes": {"num_ranks": 8, "num_slots": 40, "num_nodes": 2, "num_groups": 4},
+    "uneven": {"rank_slots": [10] * 3 + [6], "rank_speed": [1, 1, 0.5, 1]},
+    "dead": {"num_ranks": 8, "num_slots": 48, "dead": [3]},
+    "strange nodes": {"topology": eplb.Topology(4, 10, num_nodes=2, rank_node=[1, 0, 1, 0])},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_round_trip(name: str, load: np.ndarray, tmp_path: pathlib.Path) -> None:
+    plan = eplb.plan(load, **CASES[name])
+    plan.save(tmp_path / "plan.json")
+    saved = eplb.read_plan(tmp_path / "plan.json")
+    assert saved.placement == plan.placement and saved.placement.topology == plan.topology
+    assert (saved.split, saved.hash, saved.policy, saved.reason) == (plan.split, plan.hash, plan.policy, plan.reason)
+    assert saved.num_groups == max(plan.num_groups, 1)
+    np.testing.assert_array_equal(saved.imbalance, plan.imbalance)
+    np.testing.assert_array_equal(saved.lower_bound, plan.lower_bound)
+    assert (saved.shares is None) == (plan.split != "weighted")
+    if plan.split == "equal":
+        assert eplb.plan(load, plan.topology, current=saved, max_moves=0).placement == plan.placement
+    assert "valid" in command("verify", tmp_path / "plan.json")
+    assert eplb.Placement.from_dict(plan.placement.to_dict()) == plan.placement
+
+
+def test_files_of_the_command(load: np.ndarray, tmp_path: pathlib.Path) -> None:
+    np.save(tmp_path / "load.npy", load)
+    for split in ("equal", "weighted"):
+        path = tmp_path / f"{split}.json"
+        command("plan", tmp_path / "load.npy", "--ranks", 8, "--slots", 40, "--split", split, "-o", path)
+        plan = eplb.plan(load, num_ranks=8, num_slots=40, split=split)
+        saved = eplb.read_plan(path)
+        assert saved.placement == plan.placement and saved.hash == plan.hash
+        theirs, ours = json.loads(path.read_text()), plan.to_dict()
+        for document in (theirs, ours):
+            document.pop("plan_seconds")
+        assert theirs == ours
+
+
+def test_moves_are_written_with_a_current_placement(load: np.ndarray) -> None:
+    old = eplb.Placement.initial(eplb.Topology(8, 5), 6, 32)
+    plan = eplb.plan(load, old.topology, current=old)
+    assert plan.to_dict()["moves"] == {key: getattr(plan.moves, key) for key in ("slots", "received", "cross_node")}
+    assert "moves" not in eplb.plan(load, old.topology).to_dict()
+
+
+def changed(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {key: value for key, value in {**document, **changes}.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"version": 2}, "version 2: this release reads version 1"),
+        ({"colour": "red"}, "unknown key 'colour'"),
+        ({"num_slots": None}, "'num_slots' is missing"),
+        ({"num_slots": "40"}, "num_slots is '40'"),
+        ({"num_slots": 41}, "41 slots do not divide by 8"),
+        ({"num_slots": 48}, r"expected \[L, 48\]"),
+        ({"num_layers": 5}, "6 layers: expected 5"),
+        ({"num_logical_experts": 31}, "31"),
+        ({"split": "odd"}, "split 'odd'"),
+        ({"split": "weighted"}, "shares are missing"),
+        ({"shares": [[0.5] * 40] * 6}, "shares are given"),
+        ({"hash": "0000000000000000"}, "hash is 0000000000000000: expected"),
+        ({"rank_slots": [5] * 7 + [4]}, "add up to 39"),
+        ({"dead_ranks": [8]}, "dead rank 8"),
+        ({"metrics": {"imbalance": [1.0]}}, r"imbalance has shape \(1,\)"),
+    ],
+)
+def test_broken_documents(load: np.ndarray, tmp_path: pathlib.Path, changes: dict[str, Any], message: str) -> None:
+    document = eplb.plan(load, num_ranks=8, num_slots=40).to_dict()
+    (tmp_path / "plan.json").write_text(json.dumps(changed(document, **changes)))
+    with pytest.raises(eplb.InvalidError, match=message) as caught:
+        eplb.read_plan(tmp_path / "plan.json")
+    assert "plan.json: " in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 1'])
+def test_not_a_document(tmp_path: pathlib.Path, text: str) -> None:
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(eplb.InvalidError, match="plan.json"):
+        eplb.read_plan(tmp_path / "plan.json")
+    with pytest.raises(FileNotFoundError):
+        eplb.read_plan(tmp_path / "nowhere.json")
+
+
+def test_a_file_is_whole_or_absent(load: np.ndarray, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = eplb.plan(load, num_ranks=8)
+    plan.save(tmp_path / "plan.json")
+    before = (tmp_path / "plan.json").read_bytes()
+
+    def full(*arguments: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(json, "dump", full)
+    with pytest.raises(OSError, match="disk full"):
+        plan.save(tmp_path / "plan.json")
+    assert os.listdir(tmp_path) == ["plan.json"] and (tmp_path / "plan.json").read_bytes() == before
