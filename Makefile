@@ -31,8 +31,9 @@ check: ## install what is missing, build, run every test and style check
 	$(CTEST)
 	$(MAKE) check-python
 
-check-python: ## the Python tests, in build/venv
+check-python: ## the Python tests in build/venv, and the wheel in a fresh environment
 	scripts/test-python
+	scripts/test-wheel
 
 check-all: ## slow and wide: both compilers, sanitizers, valgrind, long fuzzing and properties, coverage
 	scripts/install-packages

@@ -17,6 +17,7 @@ from eplb.errors import (
     SystemRefusedError,
     UnsupportedError,
 )
+from eplb.frontier import Frontier, frontier
 from eplb.load import Load
 from eplb.native import lib as _lib
 from eplb.native import text as _text
@@ -34,6 +35,7 @@ __all__ = [
     "BusyError",
     "CancelledError",
     "EplbError",
+    "Frontier",
     "InfeasibleError",
     "InternalError",
     "InvalidError",
@@ -56,6 +58,7 @@ __all__ = [
     "UnsupportedError",
     "assign_decode",
     "balanced_packing",
+    "frontier",
     "level_shared",
     "level_shared_own",
     "plan",

@@ -6,7 +6,7 @@ Faithful to the original, its known faults included (see the migration page of t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def _weights(weight: Any) -> NDArray[np.float32]:
     return array
 
 
-def balanced_packing(weight: Any, num_packs: int) -> tuple[Any, Any]:
+def balanced_packing(weight: Any, num_packs: SupportsIndex) -> tuple[Any, Any]:
     """Packs the items of each row into packs of equal size so that pack weights are balanced.
 
     Parameters
@@ -60,7 +60,7 @@ def balanced_packing(weight: Any, num_packs: int) -> tuple[Any, Any]:
     return arrays.like(weight, wide[0]), arrays.like(weight, wide[1])
 
 
-def replicate_experts(weight: Any, num_phy: int) -> tuple[Any, Any, Any]:
+def replicate_experts(weight: Any, num_phy: SupportsIndex) -> tuple[Any, Any, Any]:
     """Replicates experts so that the largest load per replica is least.
 
     Parameters
@@ -103,7 +103,7 @@ def replicate_experts(weight: Any, num_phy: int) -> tuple[Any, Any, Any]:
 
 
 def rebalance_experts(
-    weight: Any, num_replicas: int, num_groups: int, num_nodes: int, num_gpus: int
+    weight: Any, num_replicas: SupportsIndex, num_groups: SupportsIndex, num_nodes: SupportsIndex, num_gpus: int
 ) -> tuple[Any, Any, Any]:
     """DeepSeek's planner: hierarchical when groups divide by nodes, else global.
 

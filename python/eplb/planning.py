@@ -7,40 +7,18 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
 
 import numpy as np
 
-from eplb import arrays, display, document
+from eplb import display, document
 from eplb.document import SPLITS, SavedPlan
-from eplb.errors import InvalidError
-from eplb.load import Load, as_load
+from eplb.load import Load
 from eplb.native import ffi, lib, new_error, raise_for, text, view
 from eplb.placement import Moves, Placement, moves_of
+from eplb.request import Request
 from eplb.topology import Topology
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SPLIT_NAMES = {number: name for name, number in SPLITS.items()}
-_COSTS = ("tokens", "tiles", "activated")
-
-
-class _Progress:
-    """A Python callback behind the C one: remembers an exception and stops the planner with it."""
-
-    def __init__(self, function: Callable[[int, int], Any]) -> None:
-        self.function = function
-        self.exception: BaseException | None = None
-
-    def call(self, done: int, total: int) -> bool:
-        try:
-            return self.function(done, total) is not False
-        except BaseException as exception:  # carried through C and raised again
-            self.exception = exception
-            return False
-
-
-@ffi.def_extern(name="eplb_python_progress")
-def _call_progress(context: Any, done: int, total: int) -> bool:
-    progress: _Progress = ffi.from_handle(context)
-    return progress.call(done, total)
 
 
 def policies() -> dict[str, str]:
@@ -206,55 +184,6 @@ class Plan:
         return display.html("Plan", figures, display.over_mean(self.rank_load()), "rank")
 
 
-def _as_topology(
-    load: Load,
-    topology: Topology | None,
-    num_ranks: int | None,
-    num_slots: int | None,
-    num_nodes: int,
-    rank_slots: Any,
-    rank_speed: Any,
-    dead: Iterable[int],
-) -> Topology:
-    listed = list(dead)
-    if topology is not None:
-        if not (num_ranks is None and num_slots is None and num_nodes == 1 and rank_slots is None and not listed):
-            raise InvalidError("give either a topology or num_ranks, num_slots and the like")
-        return topology
-    if rank_slots is not None:
-        if num_slots is not None:
-            raise InvalidError("give either num_slots or rank_slots")
-        ranks = len(rank_slots) if num_ranks is None else num_ranks
-        return Topology(ranks, num_nodes=num_nodes, rank_slots=rank_slots, rank_speed=rank_speed, dead=listed)
-    if num_ranks is None:
-        raise InvalidError("give a topology, or num_ranks and num_slots")
-    slots = load.num_experts if num_slots is None else num_slots
-    return Topology.spread(num_ranks, slots, num_nodes=num_nodes, rank_speed=rank_speed, dead=listed)
-
-
-def _fill_cost(params: Any, cost: str | Mapping[str, int], tile: int) -> None:
-    weights = {cost: 1} if isinstance(cost, str) else dict(cost)
-    unknown = sorted(set(weights) - set(_COSTS))
-    if unknown:
-        raise InvalidError(f"cost {unknown[0]!r}: expected tokens, tiles or activated")
-    for name in _COSTS:
-        setattr(params.cost, name, arrays.size(weights.get(name, 0), f"cost of {name}"))
-    params.cost.tile_tokens = arrays.size(tile, "tile")
-
-
-def _limit(value: int | None, name: str) -> int:
-    return lib.EPLB_UNLIMITED if value is None else arrays.size(value, name, 2**63 - 1)
-
-
-def as_placement(value: Any, topology: Topology, num_experts: int) -> Placement:
-    """The placement of a Placement, Plan, SavedPlan or [L, S] array."""
-    if isinstance(value, Placement):
-        return value
-    if isinstance(value, (Plan, SavedPlan)):
-        return value.placement
-    return Placement(topology, value, num_experts)
-
-
 def plan(
     load: Any,
     topology: Topology | None = None,
@@ -334,42 +263,30 @@ def plan(
 
     Source: ``eplb_plan_create``. The GIL is released while it runs.
     """
-    load = as_load(load)
-    ranks = _as_topology(load, topology, num_ranks, num_slots, num_nodes, rank_slots, rank_speed, dead)
-    if split not in SPLITS:
-        raise InvalidError(f"split {split!r}: expected equal, weighted or batch")
-    params = ffi.new("eplb_plan_params *")
-    lib.eplb_plan_params_init(params, ffi.sizeof("eplb_plan_params"))
-    name = ffi.new("char[]", policy.encode())
-    placement = None if current is None else as_placement(current, ranks, load.num_experts)
-    source_load = None if sources is None else as_load(sources)
-    watcher = None if progress is None else _Progress(progress)
-    context = ffi.NULL if watcher is None else ffi.new_handle(watcher)
-    params.policy = name
-    params.split = SPLITS[split]
-    _fill_cost(params, cost, tile)
-    params.num_groups = arrays.size(num_groups, "num_groups")
-    params.current = ffi.NULL if placement is None else placement._handle
-    params.max_moves_per_layer = _limit(max_moves_per_layer, "max_moves_per_layer")
-    params.max_moves = _limit(max_moves, "max_moves")
-    params.target_imbalance = target
-    params.max_spill = arrays.size(spill, "spill")
-    params.sources = ffi.NULL if source_load is None else source_load._handle
-    params.num_threads = arrays.size(threads, "threads")
-    params.work_limit = arrays.size(work_limit, "work_limit", 2**63 - 1)
-    params.time_limit_seconds = time_budget
-    params.progress = ffi.NULL if watcher is None else lib.eplb_python_progress
-    params.progress_context = context
-    return Plan(_create(load, ranks, params, watcher), load, placement is not None)
-
-
-def _create(load: Load, ranks: Topology, params: Any, watcher: _Progress | None) -> Any:
-    """Runs the planner; an exception of the progress callback comes out as it went in."""
-    out = ffi.new("eplb_plan **")
-    error = new_error()
-    status = lib.eplb_plan_create(out, load._handle, ranks._handle, params, ffi.NULL, error)
-    handle = ffi.gc(out[0], lib.eplb_plan_destroy) if status == lib.EPLB_OK else None
-    if watcher is not None and watcher.exception is not None:
-        raise watcher.exception
-    raise_for(status, error)
-    return handle
+    request = Request(
+        load,
+        topology,
+        num_ranks=num_ranks,
+        num_slots=num_slots,
+        num_nodes=num_nodes,
+        rank_slots=rank_slots,
+        rank_speed=rank_speed,
+        dead=dead,
+        policy=policy,
+        split=split,
+        num_groups=num_groups,
+        current=current,
+        max_moves_per_layer=max_moves_per_layer,
+        max_moves=max_moves,
+        target=target,
+        spill=spill,
+        cost=cost,
+        tile=tile,
+        sources=sources,
+        threads=threads,
+        work_limit=work_limit,
+        time_budget=time_budget,
+        progress=progress,
+    )
+    handle = request.run(lib.eplb_plan_create, ffi.new("eplb_plan **"), lib.eplb_plan_destroy)
+    return Plan(handle, request.load, request.current is not None)

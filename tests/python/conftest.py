@@ -30,4 +30,5 @@ def rng() -> np.random.Generator:
 @pytest.fixture
 def load(rng: np.random.Generator) -> np.ndarray:
     """[6, 32]: uneven, no two alike."""
-    return np.rint(1e5 * np.exp(rng.standard_normal((6, 32)))).astype(np.int64)
+    counts: np.ndarray = np.rint(1e5 * np.exp(rng.standard_normal((6, 32)))).astype(np.int64)
+    return counts

@@ -41,8 +41,8 @@ def test_round_trip(name: str, load: np.ndarray, tmp_path: pathlib.Path) -> None
     assert saved.placement == plan.placement and saved.placement.topology == plan.topology
     assert (saved.split, saved.hash, saved.policy, saved.reason) == (plan.split, plan.hash, plan.policy, plan.reason)
     assert saved.num_groups == max(plan.num_groups, 1)
-    np.testing.assert_array_equal(saved.imbalance, plan.imbalance)
-    np.testing.assert_array_equal(saved.lower_bound, plan.lower_bound)
+    for ours, theirs in ((saved.imbalance, plan.imbalance), (saved.lower_bound, plan.lower_bound)):
+        assert ours is not None and ours.tolist() == theirs.tolist()
     assert (saved.shares is None) == (plan.split != "weighted")
     if plan.split == "equal":
         assert eplb.plan(load, plan.topology, current=saved, max_moves=0).placement == plan.placement

@@ -40,7 +40,8 @@ NOT_WRAPPED = {
 # Fields of parameter structs that Python fills in by itself.
 OWN_FIELDS = {"size", "progress_context"}
 
-# Options of `eplb plan` by the keyword that does the same; None: they are about reading and writing files.
+# Options of `eplb plan` by the keyword that does the same; None: they are about reading and writing files,
+# or another function (frontier).
 OPTIONS: dict[str, str | None] = {
     "ranks": "num_ranks",
     "slots": "num_slots",
@@ -53,6 +54,7 @@ OPTIONS: dict[str, str | None] = {
     "target": "target",
     "spill": "spill",
     "dead": "dead",
+    "frontier": None,
     "rank-slots": "rank_slots",
     "rank-speeds": "rank_speed",
     "cost": "cost",
@@ -122,7 +124,7 @@ def struct_fields(name: str) -> set[str]:
 @pytest.mark.parametrize(
     "struct, function",
     [
-        ("eplb_plan_params", "planning.py"),
+        ("eplb_plan_params", "request.py"),
         ("eplb_topology_params", "topology.py"),
         ("eplb_load_params", "load.py"),
         ("eplb_router_params", "routing.py"),
@@ -184,7 +186,7 @@ def test_docstrings(name: str) -> None:
         assert named and set(named) <= public_functions(), f"{name} names functions that do not exist"
 
 
-@pytest.mark.parametrize("name", [name for name, value in PUBLIC.items() if "Parameters\n---" in (value.__doc__ or "")])
+@pytest.mark.parametrize("name", [name for name, value in PUBLIC.items() if "Parameters\n---" in (inspect.getdoc(value) or "")])
 def test_parameters_are_documented_as_they_are(name: str) -> None:
     value = PUBLIC[name]
     text = inspect.getdoc(value) or ""

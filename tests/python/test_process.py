@@ -73,7 +73,7 @@ def test_fork(load: np.ndarray) -> None:
 def test_views_keep_their_owner_alive(load: np.ndarray) -> None:
     plan = eplb.plan(load, num_ranks=8, num_slots=40)
     alive = weakref.ref(plan)
-    views = [
+    views: list[Any] = [
         plan.shares,
         plan.imbalance,
         plan.physical_to_logical,

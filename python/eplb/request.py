@@ -1,0 +1,154 @@
+"""What a planning run is asked: keywords checked and put into the library's parameters, and kept alive while it runs."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable, Mapping
+
+from eplb import arrays
+from eplb.document import SPLITS
+from eplb.errors import InvalidError
+from eplb.load import Load, as_load
+from eplb.native import ffi, lib, new_error, raise_for
+from eplb.placement import Placement
+from eplb.topology import Topology
+
+_COSTS = ("tokens", "tiles", "activated")
+
+
+class _Progress:
+    """A Python callback behind the C one: remembers an exception and stops the planner with it."""
+
+    def __init__(self, function: Callable[[int, int], Any]) -> None:
+        self.function = function
+        self.exception: BaseException | None = None
+
+    def call(self, done: int, total: int) -> bool:
+        try:
+            return self.function(done, total) is not False
+        except BaseException as exception:  # carried through C and raised again
+            self.exception = exception
+            return False
+
+
+@ffi.def_extern(name="eplb_python_progress")
+def _call_progress(context: Any, done: int, total: int) -> bool:
+    progress: _Progress = ffi.from_handle(context)
+    return progress.call(done, total)
+
+
+def _as_topology(
+    load: Load,
+    topology: Topology | None,
+    num_ranks: int | None,
+    num_slots: int | None,
+    num_nodes: int,
+    rank_slots: Any,
+    rank_speed: Any,
+    dead: Iterable[int],
+) -> Topology:
+    listed = list(dead)
+    if topology is not None:
+        if not (num_ranks is None and num_slots is None and num_nodes == 1 and rank_slots is None and not listed):
+            raise InvalidError("give either a topology or num_ranks, num_slots and the like")
+        return topology
+    if rank_slots is not None:
+        if num_slots is not None:
+            raise InvalidError("give either num_slots or rank_slots")
+        ranks = len(rank_slots) if num_ranks is None else num_ranks
+        return Topology(ranks, num_nodes=num_nodes, rank_slots=rank_slots, rank_speed=rank_speed, dead=listed)
+    if num_ranks is None:
+        raise InvalidError("give a topology, or num_ranks and num_slots")
+    slots = load.num_experts if num_slots is None else num_slots
+    return Topology.spread(num_ranks, slots, num_nodes=num_nodes, rank_speed=rank_speed, dead=listed)
+
+
+def _fill_cost(params: Any, cost: str | Mapping[str, int], tile: int) -> None:
+    weights = {cost: 1} if isinstance(cost, str) else dict(cost)
+    unknown = sorted(set(weights) - set(_COSTS))
+    if unknown:
+        raise InvalidError(f"cost {unknown[0]!r}: expected tokens, tiles or activated")
+    for name in _COSTS:
+        setattr(params.cost, name, arrays.size(weights.get(name, 0), f"cost of {name}"))
+    params.cost.tile_tokens = arrays.size(tile, "tile")
+
+
+def _limit(value: int | None, name: str) -> int:
+    return lib.EPLB_UNLIMITED if value is None else arrays.size(value, name, 2**63 - 1)
+
+
+def _as_placement(current: Any, topology: Topology, num_experts: int) -> Placement | None:
+    """The placement of a Placement, Plan, SavedPlan or [L, S] array."""
+    placement = getattr(current, "placement", current)
+    if placement is None or isinstance(placement, Placement):
+        return placement
+    return Placement(topology, placement, num_experts)
+
+
+class Request:
+    """Load, ranks and parameters of :func:`eplb.plan` and :func:`eplb.frontier`."""
+
+    def __init__(
+        self,
+        load: Any,
+        topology: Topology | None,
+        *,
+        num_ranks: int | None,
+        num_slots: int | None,
+        num_nodes: int,
+        rank_slots: Any,
+        rank_speed: Any,
+        dead: Iterable[int],
+        policy: str,
+        split: str,
+        num_groups: int,
+        current: Any,
+        max_moves_per_layer: int | None,
+        max_moves: int | None,
+        target: float,
+        spill: int,
+        cost: str | Mapping[str, int],
+        tile: int,
+        sources: Any,
+        threads: int,
+        work_limit: int,
+        time_budget: float,
+        progress: Callable[[int, int], Any] | None,
+    ) -> None:
+        self.load = as_load(load)
+        self.topology = _as_topology(
+            self.load, topology, num_ranks, num_slots, num_nodes, rank_slots, rank_speed, dead
+        )
+        if split not in SPLITS:
+            raise InvalidError(f"split {split!r}: expected equal, weighted or batch")
+        self.current = _as_placement(current, self.topology, self.load.num_experts)
+        self._sources = None if sources is None else as_load(sources)
+        self._policy = ffi.new("char[]", policy.encode())
+        self._progress = None if progress is None else _Progress(progress)
+        self._context = ffi.NULL if self._progress is None else ffi.new_handle(self._progress)
+        self._params = params = ffi.new("eplb_plan_params *")
+        lib.eplb_plan_params_init(params, ffi.sizeof("eplb_plan_params"))
+        params.policy = self._policy
+        params.split = SPLITS[split]
+        _fill_cost(params, cost, tile)
+        params.num_groups = arrays.size(num_groups, "num_groups")
+        params.current = ffi.NULL if self.current is None else self.current._handle
+        params.max_moves_per_layer = _limit(max_moves_per_layer, "max_moves_per_layer")
+        params.max_moves = _limit(max_moves, "max_moves")
+        params.target_imbalance = target
+        params.max_spill = arrays.size(spill, "spill")
+        params.sources = ffi.NULL if self._sources is None else self._sources._handle
+        params.num_threads = arrays.size(threads, "threads")
+        params.work_limit = arrays.size(work_limit, "work_limit", 2**63 - 1)
+        params.time_limit_seconds = time_budget
+        params.progress = ffi.NULL if self._progress is None else lib.eplb_python_progress
+        params.progress_context = self._context
+
+    def run(self, create: Any, out: Any, destroy: Any) -> Any:
+        """Calls an eplb_*_create; an exception of the progress callback comes out as it went in."""
+        error = new_error()
+        status = create(out, self.load._handle, self.topology._handle, self._params, ffi.NULL, error)
+        handle = ffi.gc(out[0], destroy) if status == lib.EPLB_OK else None
+        if self._progress is not None and self._progress.exception is not None:
+            raise self._progress.exception
+        raise_for(status, error)
+        return handle
