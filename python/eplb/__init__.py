@@ -23,6 +23,7 @@ from eplb.native import lib as _lib
 from eplb.native import text as _text
 from eplb.placement import Moves, Placement, Problem
 from eplb.planning import Plan, plan, policies
+from eplb.realtime import Realtime, RealtimePlan
 from eplb.routing import Router, RouteTable, Traffic, traffic
 from eplb.splitting import BatchSplit, Resplit, Split, assign_decode, level_shared, level_shared_own, resplit
 from eplb.tables import RepeatTable, repeat_table, sglang_static
@@ -46,6 +47,8 @@ __all__ = [
     "Placement",
     "Plan",
     "Problem",
+    "Realtime",
+    "RealtimePlan",
     "RepeatTable",
     "Resplit",
     "RouteTable",

@@ -129,6 +129,7 @@ def struct_fields(name: str) -> set[str]:
         ("eplb_load_params", "load.py"),
         ("eplb_router_params", "routing.py"),
         ("eplb_shared_params", "splitting.py"),
+        ("eplb_realtime_params", "realtime.py"),
     ],
 )
 def test_every_parameter_is_set(struct: str, function: str) -> None:
@@ -145,7 +146,12 @@ def test_every_parameter_struct_is_known() -> None:
 
 @pytest.mark.parametrize(
     "struct, cls",
-    [("eplb_move_count", eplb.Moves), ("eplb_traffic", eplb.Traffic), ("eplb_resplit_result", eplb.BatchSplit)],
+    [
+        ("eplb_move_count", eplb.Moves),
+        ("eplb_traffic", eplb.Traffic),
+        ("eplb_resplit_result", eplb.BatchSplit),
+        ("eplb_realtime_plan", eplb.RealtimePlan),
+    ],
 )
 def test_results_have_every_field(struct: str, cls: Any) -> None:
     assert struct_fields(struct) <= set(cls._fields)
