@@ -84,66 +84,67 @@ static void set_up(programme *p, const int64_t *load)
         p->x[c] = 1.0f;
 }
 
-/* matrix = A X^2 A' (lower triangle) and y = A X^2 c. */
+/* matrix = A X^2 A' (upper triangle) and y = A X^2 c. */
 static void form_normal(programme *p)
 {
-    size_t rows = (size_t)p->num_rows;
-    int32_t first_rank = p->graph->num_movable, edges = num_edges(p), ranks = p->graph->num_ranks;
+    size_t rows = (size_t)p->num_rows, first_rank = (size_t)p->graph->num_movable;
+    int32_t edges = num_edges(p), ranks = p->graph->num_ranks;
     float t = p->x[edges + ranks], a = p->x[edges + ranks + 1];
     float t_weight = t * t, a_weight = a * a;
     for (size_t r = 0; r < rows; r++) {
         float scaled = a_weight * p->artificial[r];
         float *row = p->matrix + r * rows;
-        for (size_t c = 0; c <= r; c++)
+        for (size_t c = r; c < rows; c++)
             row[c] = scaled * p->artificial[c];
-        if ((int32_t)r >= first_rank) {
-            for (size_t c = (size_t)first_rank; c <= r; c++)
-                row[c] += t_weight;
-        }
-        p->y[r] = ARTIFICIAL * scaled - ((int32_t)r >= first_rank ? t_weight : 0.0f);
+        for (size_t c = r; r >= first_rank && c < rows; c++)
+            row[c] += t_weight;
+        p->y[r] = ARTIFICIAL * scaled - (r >= first_rank ? t_weight : 0.0f);
     }
     for (int32_t i = 0; i < edges; i++) {
         int32_t expert_row, rank_row = edge_rows(p, i, &expert_row);
         float weight = p->x[i] * p->x[i];
         p->matrix[(size_t)expert_row * rows + (size_t)expert_row] += weight;
         p->matrix[(size_t)rank_row * rows + (size_t)rank_row] += weight;
-        p->matrix[(size_t)rank_row * rows + (size_t)expert_row] += weight;
+        p->matrix[(size_t)expert_row * rows + (size_t)rank_row] += weight;
     }
     for (int32_t g = 0; g < ranks; g++) {
-        size_t r = (size_t)(first_rank + g);
+        size_t r = first_rank + (size_t)g;
         p->matrix[r * rows + r] += p->x[edges + g] * p->x[edges + g];
     }
 }
 
-/* Cholesky in place, then y = matrix^-1 y; false when a pivot is not positive. */
+/* matrix = U' U, row by row: the inner loops run over neighbours, so that compilers make them parallel
+ * without changing the order of a sum. Then y = matrix^-1 y. False when a pivot is not positive. */
 static bool solve_normal(programme *p)
 {
     size_t rows = (size_t)p->num_rows;
     for (size_t r = 0; r < rows; r++) {
         float *row = p->matrix + r * rows;
-        for (size_t c = 0; c <= r; c++) {
-            const float *other = p->matrix + c * rows;
-            float sum = row[c];
-            for (size_t k = 0; k < c; k++)
-                sum -= row[k] * other[k];
-            if (c < r)
-                row[c] = sum / other[c];
-            else if (!(sum > 0.0f))
-                return false;
-            else
-                row[r] = sqrtf(sum);
+        if (!(row[r] > 0.0f))
+            return false;
+        float scale = 1.0f / sqrtf(row[r]);
+        for (size_t c = r; c < rows; c++)
+            row[c] *= scale;
+        for (size_t below = r + 1; below < rows; below++) {
+            float factor = row[below], *target = p->matrix + below * rows;
+            if (factor == 0.0f)
+                continue;
+            for (size_t c = below; c < rows; c++)
+                target[c] -= factor * row[c];
         }
     }
     for (size_t r = 0; r < rows; r++) {
-        float sum = p->y[r];
-        for (size_t k = 0; k < r; k++)
-            sum -= p->matrix[r * rows + k] * p->y[k];
-        p->y[r] = sum / p->matrix[r * rows + r];
+        const float *row = p->matrix + r * rows;
+        p->y[r] /= row[r];
+        for (size_t c = r + 1; c < rows; c++)
+            p->y[c] -= row[c] * p->y[r];
     }
     for (size_t r = rows; r-- > 0;) {
-        p->y[r] /= p->matrix[r * rows + r];
-        for (size_t k = 0; k < r; k++)
-            p->y[k] -= p->matrix[r * rows + k] * p->y[r];
+        const float *row = p->matrix + r * rows;
+        float sum = p->y[r];
+        for (size_t c = r + 1; c < rows; c++)
+            sum -= row[c] * p->y[c];
+        p->y[r] = sum / row[r];
     }
     return true;
 }

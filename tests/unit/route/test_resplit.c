@@ -289,7 +289,7 @@ static void lplb_comes_near(void **state)
         eplb_resplit_result result;
         eplb_error error;
         assert_int_equal(eplb_resplit_solve(resplit, load, false, quota, &result, &error), EPLB_OK);
-        assert_int_equal(eplb_resplit_lplb(resplit, load, 10, share, &accepted, &error), EPLB_OK);
+        assert_int_equal(eplb_resplit_lplb(resplit, load, 5, share, &accepted, &error), EPLB_OK);
         double sum[48] = {0.0};
         for (int p = 0; p < 56; p++) {
             int32_t e = eplb_placement_physical_to_logical(placement)[p];
@@ -312,7 +312,7 @@ static void lplb_comes_near(void **state)
         eplb_placement_destroy(placement);
     }
     assert_true(num_accepted > 20);
-    assert_true(ratio < 1.03);
+    assert_true(ratio < 1.05);
 }
 
 /* Least largest number of activated replicas, by trying all choices. */
