@@ -5,8 +5,8 @@
  * mean max / mean rank load over instances, for equal split over the replicas, the exact optimum, and LPLB
  * after 3 to 20 steps (its 0.5 fallback included); `accepted_*` is how often its own test passed. Histories
  * are lognormal 1, placements DeepSeek's, a batch is the history times lognormal(sigma) with sampling noise.
- * With --trace of token routing, rows `next.*`: the placement of one window judged on the next, as planned
- * and re-split. */
+ * With --trace of token routing, rows `next.*`: the placement of the last h windows judged on the next one,
+ * as planned and re-split. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,6 +327,7 @@ static int bench_trace(bench_report *report, const bench_options *options)
     } plans[] = {{"deepseek", EPLB_SPLIT_EQUAL, 1},
                  {"auto", EPLB_SPLIT_EQUAL, 1},
                  {"auto", EPLB_SPLIT_BATCH, 1},
+                 {"auto", EPLB_SPLIT_BATCH, 2},
                  {"auto", EPLB_SPLIT_BATCH, 4}};
     static const int64_t windows[] = {64, 256, 1024};
     batch_trace trace;
