@@ -6,6 +6,7 @@
 #include <eplb/status.h>
 
 #include "commands.h"
+#include "io/output.h"
 #include "manual/manual.h"
 
 static const command *const commands[] = {
@@ -78,6 +79,7 @@ static int run_option(const char *name, const char *value)
 int main(int argc, char **argv)
 {
     (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write, told like any other */
+    io_output_catch_signals();
     if (argc < 2) {
         manual_overview(stderr, commands);
         return EXIT_BAD;

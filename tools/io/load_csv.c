@@ -1,5 +1,5 @@
 /* Loads in CSV: a row is a layer, its fields are the experts. Fields end at a comma, a semicolon or a tab;
- * lines that start with # are comments; a first line with a field that is no number is a header. Windows are
+ * lines that start with # are comments; a first line whose first field is no number is a header. Windows are
  * separated by empty lines, or told by index columns: a header that starts with `layer`, or with `window` and
  * `layer`. Streams line by line. */
 #include <stdio.h>
@@ -97,20 +97,20 @@ static eplb_status parse_field(const csv_reader *csv, const char *field, int64_t
     }
 }
 
-/* Whether the line has a field that is a name, or an empty first one; does not change the line. */
+/* A header is told by its first field: a name, or empty as in a table with an index column. A later field
+ * that is no number is then a wrong count, not a header that hides the row. */
 static eplb_status is_header(const csv_reader *csv, bool *header, io_error *error)
 {
     char *copy = strdup(csv->line);
     if (copy == NULL)
         return io_fail_memory(error, csv->input->name, "a line");
-    *header = false;
     char *rest = copy;
-    for (char *field = next_field(&rest); field != NULL; field = next_field(&rest)) {
-        io_number number;
-        if (*field == '\0' ? field == copy && rest != NULL
-                           : io_number_parse(field, strlen(field), true, &number) == IO_NUMBER_SYNTAX)
-            *header = true;
-    }
+    const char *first = next_field(&rest);
+    io_number number;
+    if (*first == '\0')
+        *header = rest != NULL;
+    else
+        *header = io_number_parse(first, strlen(first), true, &number) == IO_NUMBER_SYNTAX;
     free(copy);
     return EPLB_OK;
 }

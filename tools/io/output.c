@@ -1,14 +1,15 @@
 /* Output: buffered writes to a temporary file beside the target, or straight into a stream.
  *
  * The choice is made once, by what the path names: rename() makes a regular file appear whole; a device or a
- * pipe cannot be replaced and must not be. fsync before the rename, so that a crash cannot leave an empty
- * file under the right name. */
+ * pipe cannot be replaced and must not be. rename() is atomic: an interrupted run leaves the old
+ * file or the new one, never a part. (Not forced to the disk first: that costs as much as planning.) */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "io/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,6 +31,28 @@ struct io_output {
     unsigned char buffer[BUFFER_BYTES];
 };
 
+/* The temporary file that a signal must take away: set while one exists. The command writes one file at a
+ * time. */
+static char *volatile pending_file;
+
+static void remove_pending(int number)
+{
+    if (pending_file != NULL)
+        (void)unlink(pending_file);
+    (void)raise(number); /* the handler is reset: now with the signal's own effect */
+}
+
+void io_output_catch_signals(void)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+    struct sigaction action = {.sa_handler = remove_pending, .sa_flags = (int)SA_RESETHAND};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction before;
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* as nohup asks */
+            (void)sigaction(numbers[i], &action, NULL);
+    }
+}
+
 static bool is_stream_name(const char *path)
 {
     return path == NULL || strcmp(path, "-") == 0;
@@ -37,6 +60,8 @@ static bool is_stream_name(const char *path)
 
 static void output_free(io_output *output)
 {
+    if (pending_file == output->temporary)
+        pending_file = NULL;
     free(output->name);
     free(output->target);
     free(output->temporary);
@@ -81,6 +106,7 @@ static eplb_status open_temporary(io_output *output, const char *path, io_error 
         return io_fail_errno(error, path, "write it", reason);
     }
     output->owned = true;
+    pending_file = output->temporary;
     if (fchmod(output->descriptor, target_mode(output->target)) != 0)
         return io_fail_errno(error, path, "set its permissions", errno);
     return EPLB_OK;
@@ -207,8 +233,6 @@ static void keep_failure(io_output *output, const char *what, int errno_value)
 eplb_status io_output_close(io_output *output, io_error *error)
 {
     flush(output);
-    if (output->temporary != NULL && output->failure.status == EPLB_OK && fsync(output->descriptor) != 0)
-        keep_failure(output, "synchronise it", errno);
     if (output->owned && close(output->descriptor) != 0)
         keep_failure(output, "close it", errno);
     output->owned = false;

@@ -1,6 +1,6 @@
 /* Output: a file that is whole or absent, or a stream in which every write is checked.
  *
- * A path that names a regular file, or nothing yet, is written to a temporary file beside it, synchronised
+ * A path that names a regular file, or nothing yet, is written to a temporary file beside it
  * and renamed; a symbolic link is followed. Standard output ("-" or NULL), devices and pipes are written
  * directly. Errors stick: writers need not check each call, close reports the first one. SIGPIPE must be
  * ignored by the process, so that a closed pipe is an error and not a signal. */
@@ -12,6 +12,9 @@
 #include "io/error.h"
 
 typedef struct io_output io_output;
+
+/* From now on SIGHUP, SIGINT and SIGTERM take away an unfinished file before they end the process. */
+void io_output_catch_signals(void);
 
 eplb_status io_output_open(io_output **output, const char *path, io_error *error);
 void io_output_write(io_output *output, const void *bytes, size_t count);
