@@ -21,6 +21,7 @@
 #define TOLERANCE    4e-4 /* of the floor; near enough */
 #define FINE_SLOTS   128  /* layers of up to so many slots are cheap: */
 #define FINE         1e-4
+#define NEAR         1.004 /* a first search that ends at most so far above the floor is only searched on */
 #define FAR_BELOW    4
 #define DEFAULT_WORK INT64_C(200000)
 
@@ -165,27 +166,66 @@ static void keep_better(equal_plan *plan, double hottest, int64_t moves, const c
     memcpy(plan->best, plan->seats.expert, (size_t)plan->problem->num_slots * sizeof *plan->best);
 }
 
-static eplb_status search(equal_plan *plan, double *hottest, arena *scratch, eplb_error *error)
+static eplb_status search(equal_plan *plan, int64_t work, double *hottest, arena *scratch, eplb_error *error)
 {
-    equal_search_limits limits = {plan->floor, plan->goal, plan->work_limit};
+    equal_search_limits limits = {plan->floor, plan->goal, work};
     plan->around.home = NULL;
     return equal_search(&plan->around, plan->problem, &limits, hottest, scratch, error);
 }
 
-/* Start and search from nothing; the layout has the result. */
-static eplb_status plan_anew(equal_plan *plan, double *hottest, arena *scratch, eplb_error *error)
+/* One start and its search; the layout has the result. */
+static eplb_status plan_start(equal_plan *plan, double largest, int64_t work, double *hottest, arena *scratch,
+                              eplb_error *error)
 {
+    int32_t hot;
+    arena_mark mark = arena_position(scratch);
     int32_t *start = arena_take(scratch, (size_t)plan->problem->num_slots, sizeof *start);
     if (start == NULL)
         return error_memory(error, (size_t)plan->problem->num_slots * sizeof *start, "first placement");
+    equal_counts counts = {plan->bounds.count, largest};
     eplb_status status =
-        equal_start(plan->problem, &plan->work, plan->bounds.count, &plan->areas, start, scratch, error);
+        equal_start(plan->problem, &plan->work, &counts, &plan->areas, start, scratch, error);
     if (status != EPLB_OK)
         return status;
     layout_set(&plan->seats, start);
-    int32_t hot;
-    plan->start = layout_hottest(&plan->seats, &hot);
-    return search(plan, hottest, scratch, error);
+    if (largest <= 0)
+        plan->start = layout_hottest(&plan->seats, &hot);
+    status = search(plan, work, hottest, scratch, error);
+    arena_rewind(scratch, mark);
+    return status;
+}
+
+/* Start and search from nothing; where the goal is far, also from fewer, larger replicas, and on from the
+ * best. The layout has the result. */
+static eplb_status plan_anew(equal_plan *plan, double *hottest, arena *scratch, eplb_error *error)
+{
+    static const double parts[] = {0.97, 0.9, 0.8, 0.65, 0.5};
+    const int64_t num_parts = (int64_t)(sizeof parts / sizeof *parts);
+    size_t bytes = (size_t)plan->problem->num_slots * sizeof(int32_t);
+    int32_t *best = arena_take(scratch, bytes, 1);
+    if (best == NULL)
+        return error_memory(error, bytes, "best placement");
+    int64_t part_work = plan->work_limit / (2 * num_parts);
+    eplb_status status = plan_start(plan, 0, part_work, hottest, scratch, error);
+    if (status != EPLB_OK || *hottest <= plan->goal)
+        return status;
+    if (*hottest <= plan->floor * NEAR)
+        return search(plan, plan->work_limit - part_work, hottest, scratch, error);
+    memcpy(best, plan->seats.expert, bytes);
+    for (int64_t i = 0; i < num_parts; i++) {
+        double reached;
+        status = plan_start(plan, parts[i] * plan->floor, part_work, &reached, scratch, error);
+        if (status != EPLB_OK)
+            return status;
+        if (reached < *hottest) {
+            *hottest = reached;
+            memcpy(best, plan->seats.expert, bytes);
+        }
+        if (reached <= plan->goal)
+            return EPLB_OK;
+    }
+    layout_set(&plan->seats, best);
+    return search(plan, plan->work_limit / 2, hottest, scratch, error);
 }
 
 static bool has_duplicate(const layer_problem *problem, const int32_t *expert)
@@ -201,13 +241,53 @@ static bool has_duplicate(const layer_problem *problem, const int32_t *expert)
     return false;
 }
 
-/* DeepSeek's plan if it exists for this input, is legal and better. Without duplicates it differs from our
- * start by rounding and ties only, so where the search went far below the start it is not made. */
+/* Hottest rank of a placement that may hold experts twice on a rank. */
+static eplb_status judge(const equal_plan *plan, const int32_t *expert, double *hottest, arena *scratch,
+                         eplb_error *error)
+{
+    const layer_problem *problem = plan->problem;
+    int32_t *count = arena_take_zero(scratch, (size_t)problem->num_experts, sizeof *count);
+    if (count == NULL)
+        return error_memory(error, (size_t)problem->num_experts * sizeof *count, "DeepSeek's plan");
+    for (int32_t p = 0; p < problem->num_slots; p++)
+        count[expert[p]]++;
+    *hottest = 0;
+    for (int32_t g = 0; g < problem->num_ranks; g++) {
+        double load = 0;
+        for (int32_t p = problem->first_slot[g]; p < problem->first_slot[g + 1]; p++)
+            load += replica_work_at(&plan->work, expert[p], count[expert[p]]);
+        *hottest = load > *hottest ? load : *hottest;
+    }
+    return EPLB_OK;
+}
+
+/* Takes DeepSeek's plan, which is better; where it breaks our rule of one replica per rank, searches on. */
+static eplb_status learn(equal_plan *plan, const int32_t *expert, double theirs, arena *scratch,
+                         eplb_error *error)
+{
+    double hottest = theirs;
+    if (!has_duplicate(plan->problem, expert)) {
+        layout_set(&plan->seats, expert);
+        keep_better(plan, hottest, plan->moves, "DeepSeek's plan: the search found none better");
+        return EPLB_OK;
+    }
+    plan->goal = theirs;
+    layout_set(&plan->seats, plan->best);
+    eplb_status status = search(plan, plan->work_limit, &hottest, scratch, error);
+    plan->goal = 0;
+    if (status == EPLB_OK)
+        keep_better(plan, hottest, plan->moves, plan->reason);
+    return status;
+}
+
+/* DeepSeek's plan, if it exists for this input and is better, sets the bar. Without duplicates it differs
+ * from our start by rounding and ties only, so where the search went far below the start it is not made. */
 static eplb_status compare_deepseek(equal_plan *plan, arena *scratch, eplb_error *error)
 {
-    if (plan->areas.rank_area == NULL &&
-        plan->start - plan->floor > FAR_BELOW * (plan->hottest - plan->floor))
+    if (plan->areas.rank_area == NULL && plan->problem->num_slots > FINE_SLOTS &&
+        plan->hottest <= plan->goal && plan->start - plan->floor > FAR_BELOW * (plan->hottest - plan->floor))
         return EPLB_OK;
+    plan->goal = 0; /* from here on better is better */
     layer_problem problem = *plan->problem;
     problem.split = EPLB_SPLIT_EQUAL;
     problem.max_moves = INT64_MAX;
@@ -215,6 +295,7 @@ static eplb_status compare_deepseek(equal_plan *plan, arena *scratch, eplb_error
     if (answer.expert == NULL)
         return error_memory(error, (size_t)problem.num_slots * sizeof(int32_t), "DeepSeek's plan");
     eplb_error refusal;
+    double theirs = 0;
     eplb_status status = plan_layer_deepseek(&problem, scratch, &answer, &refusal);
     if (status == EPLB_ERROR_UNSUPPORTED)
         return EPLB_OK;
@@ -223,14 +304,10 @@ static eplb_status compare_deepseek(equal_plan *plan, arena *scratch, eplb_error
             *error = refusal;
         return status;
     }
-    if (has_duplicate(&problem, answer.expert))
-        return EPLB_OK;
-    int32_t hot;
-    layout_set(&plan->seats, answer.expert);
-    double hottest = layout_hottest(&plan->seats, &hot);
-    if (hottest < plan->hottest)
-        keep_better(plan, hottest, plan->moves, "DeepSeek's plan: the search found none better");
-    return EPLB_OK;
+    status = judge(plan, answer.expert, &theirs, scratch, error);
+    if (status != EPLB_OK || theirs >= plan->hottest)
+        return status;
+    return learn(plan, answer.expert, theirs, scratch, error);
 }
 
 /* The planner without a current placement. */
@@ -243,7 +320,6 @@ static eplb_status plan_from_nothing(equal_plan *plan, arena *scratch, eplb_erro
     if (status != EPLB_OK)
         return status;
     keep_better(plan, hottest, 0, "equal split: greedy start, then search over counts and places");
-    plan->goal = 0; /* from here on better is better */
     return compare_deepseek(plan, scratch, error);
 }
 
@@ -271,7 +347,7 @@ static eplb_status search_on(equal_plan *plan, const repair *state, arena *scrat
 {
     double hottest;
     layout_set(&plan->seats, plan->best);
-    eplb_status status = search(plan, &hottest, scratch, error);
+    eplb_status status = search(plan, plan->work_limit, &hottest, scratch, error);
     if (status == EPLB_OK && count_received(state) <= plan->problem->max_moves)
         keep_better(plan, hottest, count_received(state), "repair, then search over counts and places");
     return status;
@@ -296,7 +372,7 @@ static eplb_status replan(equal_plan *plan, const repair *state, arena *scratch,
         return status;
     layout_set(&plan->seats, expert);
     int64_t received = count_received(state);
-    plan->goal = goal > plan->goal ? goal : plan->goal;
+    plan->goal = goal; /* compared as the repairs were */
     if (received <= plan->problem->max_moves)
         keep_better(plan, hottest, received, "replan from nothing, ranks relabelled for most overlap");
     return EPLB_OK;

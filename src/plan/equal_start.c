@@ -1,6 +1,8 @@
 /* The start of the search: greedy counts and greedy places, for the whole layer or node by node. */
 #include "plan/equal_start.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "plan/lightest_first.h"
 #include "plan/node_part.h"
@@ -19,31 +21,45 @@ static int32_t useful_slots(const layer_problem *problem, int32_t *ranks)
     return slots;
 }
 
-/* known: counts for all slots and ranks, or NULL. */
-static eplb_status start_area(const layer_problem *problem, const replica_work *work, const int32_t *known,
-                              int32_t *expert, arena *scratch, eplb_error *error)
+/* count[E] as asked for, greedy where fewer, larger replicas do not fit. */
+static eplb_status choose_counts(const layer_problem *problem, const replica_work *work,
+                                 const equal_counts *counts, int32_t *count, arena *scratch,
+                                 eplb_error *error)
+{
+    int32_t experts = problem->num_experts, ranks, slots = useful_slots(problem, &ranks);
+    if (counts->largest > 0) {
+        bool fits;
+        eplb_status status =
+            replica_counts_large(work, experts, slots, ranks, counts->largest, count, &fits, scratch, error);
+        if (status != EPLB_OK || fits)
+            return status;
+    }
+    if (counts->known == NULL || slots != problem->num_slots || ranks != problem->num_ranks)
+        return replica_counts(work, experts, slots, ranks, count, scratch, error);
+    memcpy(count, counts->known, (size_t)experts * sizeof *count);
+    return EPLB_OK;
+}
+
+static eplb_status start_area(const layer_problem *problem, const replica_work *work,
+                              const equal_counts *counts, int32_t *expert, arena *scratch, eplb_error *error)
 {
     size_t experts = (size_t)problem->num_experts;
     double *replica_load = arena_take(scratch, experts, sizeof *replica_load);
-    int32_t *own = arena_take(scratch, experts, sizeof *own);
-    if (own == NULL || replica_load == NULL)
+    int32_t *count = arena_take(scratch, experts, sizeof *count);
+    if (count == NULL || replica_load == NULL)
         return error_memory(error, experts * sizeof *replica_load, "first placement");
-    int32_t ranks, slots = useful_slots(problem, &ranks);
-    const int32_t *count = known;
-    if (count == NULL || slots != problem->num_slots || ranks != problem->num_ranks) {
-        eplb_status status = replica_counts(work, problem->num_experts, slots, ranks, own, scratch, error);
-        if (status != EPLB_OK)
-            return status;
-        count = own;
-    }
+    eplb_status status = choose_counts(problem, work, counts, count, scratch, error);
+    if (status != EPLB_OK)
+        return status;
     for (int32_t e = 0; e < problem->num_experts; e++)
         replica_load[e] = work->least_total > 0 ? replica_work_at(work, e, count[e])
                                                 : 1 / (double)count[e]; /* no load: spread evenly */
     return lightest_first(problem, count, replica_load, expert, scratch, error);
 }
 
-static eplb_status start_node(const layer_problem *problem, int32_t node, const int32_t *expert_area,
-                              int32_t *expert, arena *scratch, eplb_error *error)
+static eplb_status start_node(const layer_problem *problem, const replica_work *whole, double largest,
+                              int32_t node, const int32_t *expert_area, int32_t *expert, arena *scratch,
+                              eplb_error *error)
 {
     node_part part;
     replica_work work;
@@ -54,22 +70,23 @@ static eplb_status start_node(const layer_problem *problem, int32_t node, const 
     if (inside == NULL)
         return error_memory(error, (size_t)part.problem.num_slots * sizeof *inside, "first placement");
     status = replica_work_init(&work, &part.problem, scratch, error);
+    equal_counts counts = {NULL, largest * (work.scale / whole->scale)};
     if (status == EPLB_OK)
-        status = start_area(&part.problem, &work, NULL, inside, scratch, error);
+        status = start_area(&part.problem, &work, &counts, inside, scratch, error);
     for (int32_t p = 0; status == EPLB_OK && p < part.problem.num_slots; p++)
         expert[part.slot[p]] = inside[p] >= 0 ? part.expert[inside[p]] : -1;
     return status;
 }
 
-eplb_status equal_start(const layer_problem *problem, const replica_work *work, const int32_t *count,
+eplb_status equal_start(const layer_problem *problem, const replica_work *work, const equal_counts *counts,
                         const equal_areas *areas, int32_t *expert, arena *scratch, eplb_error *error)
 {
     if (areas->rank_area == NULL)
-        return start_area(problem, work, count, expert, scratch, error);
+        return start_area(problem, work, counts, expert, scratch, error);
     for (int32_t p = 0; p < problem->num_slots; p++)
         expert[p] = -1;
     eplb_status status = EPLB_OK;
     for (int32_t n = 0; n < problem->num_nodes && status == EPLB_OK; n++)
-        status = start_node(problem, n, areas->expert_area, expert, scratch, error);
+        status = start_node(problem, work, counts->largest, n, areas->expert_area, expert, scratch, error);
     return status;
 }

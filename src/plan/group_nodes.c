@@ -9,6 +9,9 @@
 
 #include "base/error.h"
 
+#define BRANCH_GROUPS 64
+#define BRANCH_VISITS 2000
+
 typedef struct node_state {
     const layer_problem *problem;
     int32_t size; /* experts of a group */
@@ -148,6 +151,78 @@ static bool improve(node_state *state)
     return true;
 }
 
+/* Depth-first search for a better assignment than `best`, which has `time`. */
+typedef struct branching {
+    node_state *state;
+    const int32_t *order; /* [groups] heaviest first */
+    int32_t *best;        /* [groups] */
+    double time;
+    int32_t left; /* visits allowed */
+} branching;
+
+/* True if a node before `node` is in the same state: trying both would be trying one twice. */
+static bool is_repeated(const node_state *state, int32_t node)
+{
+    for (int32_t n = 0; n < node; n++) {
+        if (state->load[n] == state->load[node] && state->speed[n] == state->speed[node] &&
+            state->room[n] == state->room[node])
+            return true;
+    }
+    return false;
+}
+
+/* Places the groups from `at` on; depth is the number of groups, at most BRANCH_GROUPS. */
+static void branch(branching *search, int32_t at)
+{
+    node_state *state = search->state;
+    if (at == state->num_groups) {
+        int32_t hot = hottest_node(state);
+        search->time = state->load[hot] / state->speed[hot];
+        for (int32_t i = 0; i < state->num_groups; i++)
+            search->best[i] = state->node[i];
+        return;
+    }
+    int32_t group = search->order[at];
+    for (int32_t n = 0; n < state->num_nodes && search->left > 0; n++) {
+        if (state->room[n] < state->size || is_repeated(state, n) ||
+            (state->load[n] + state->group_load[group]) / state->speed[n] >= search->time)
+            continue;
+        search->left--;
+        double load = state->load[n];
+        assign(state, group, n);
+        branch(search, at + 1);
+        state->load[n] = load;
+        state->room[n] += state->size;
+    }
+}
+
+static eplb_status search_all(node_state *state, arena *scratch, eplb_error *error)
+{
+    size_t groups = (size_t)state->num_groups;
+    int32_t *order = arena_take(scratch, groups, sizeof *order);
+    int32_t *best = arena_take(scratch, groups, sizeof *best);
+    if (order == NULL || best == NULL)
+        return error_memory(error, groups * sizeof *order, "groups and nodes");
+    int32_t hot = hottest_node(state);
+    branching search = {state, order, best, state->load[hot] / state->speed[hot], BRANCH_VISITS};
+    for (int32_t i = 0; i < state->num_groups; i++) {
+        best[i] = state->node[i];
+        state->node[i] = -1;
+    }
+    for (int32_t n = 0; n < state->num_nodes; n++)
+        state->load[n] = 0;
+    for (int32_t i = 0; i < state->num_groups; i++)
+        state->room[best[i]] += state->size;
+    for (int32_t i = 0; i < state->num_groups; i++) {
+        order[i] = heaviest_left(state);
+        state->node[order[i]] = 0;
+    }
+    branch(&search, 0);
+    for (int32_t i = 0; i < state->num_groups; i++)
+        state->node[i] = best[i];
+    return EPLB_OK;
+}
+
 eplb_status group_nodes_choose(const layer_problem *problem, const replica_work *work, int32_t *group_node,
                                bool *fits, arena *scratch, eplb_error *error)
 {
@@ -163,6 +238,8 @@ eplb_status group_nodes_choose(const layer_problem *problem, const replica_work 
         state.num_groups * state.num_groups; /* each step lowers a node; a guard against rounding */
     while (*fits && most-- > 0 && improve(&state))
         continue;
+    if (*fits && state.num_groups <= BRANCH_GROUPS)
+        return search_all(&state, scratch, error);
     return EPLB_OK;
 }
 

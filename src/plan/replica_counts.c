@@ -40,20 +40,13 @@ static void sift_down(claim *heap, int32_t n, int32_t i)
     heap[i] = moving;
 }
 
-eplb_status replica_counts(const replica_work *work, int32_t num_experts, int32_t replicas, int32_t cap,
-                           int32_t *count, arena *scratch, eplb_error *error)
+/* Gives `spare` replicas, each to the top of the heap of n claims. */
+static void grant(const replica_work *work, claim *heap, int32_t n, int32_t spare, int32_t cap,
+                  int32_t *count)
 {
-    claim *heap = arena_take(scratch, (size_t)num_experts, sizeof *heap);
-    if (heap == NULL)
-        return error_memory(error, (size_t)num_experts * sizeof *heap, "replica counts");
-    for (int32_t e = 0; e < num_experts; e++) {
-        heap[e] = (claim){replica_work_at(work, e, 1), 1, e};
-        count[e] = 1;
-    }
-    int32_t n = cap > 1 ? num_experts : 0;
     for (int32_t i = n / 2; i-- > 0;)
         sift_down(heap, n, i);
-    for (int32_t spare = replicas - num_experts; spare > 0 && n > 0; spare--) {
+    for (; spare > 0 && n > 0; spare--) {
         claim *top = &heap[0];
         int32_t e = top->expert;
         count[e] = ++top->count;
@@ -64,5 +57,53 @@ eplb_status replica_counts(const replica_work *work, int32_t num_experts, int32_
         if (n > 0)
             sift_down(heap, n, 0);
     }
+}
+
+eplb_status replica_counts(const replica_work *work, int32_t num_experts, int32_t replicas, int32_t cap,
+                           int32_t *count, arena *scratch, eplb_error *error)
+{
+    claim *heap = arena_take(scratch, (size_t)num_experts, sizeof *heap);
+    if (heap == NULL)
+        return error_memory(error, (size_t)num_experts * sizeof *heap, "replica counts");
+    for (int32_t e = 0; e < num_experts; e++) {
+        heap[e] = (claim){replica_work_at(work, e, 1), 1, e};
+        count[e] = 1;
+    }
+    grant(work, heap, cap > 1 ? num_experts : 0, replicas - num_experts, cap, count);
+    return EPLB_OK;
+}
+
+/* Fewest replicas, at most `cap`, of at most `largest` each; cap + 1 if there are none. */
+static int32_t fewest(const replica_work *work, int32_t expert, double largest, int32_t cap)
+{
+    double whole = replica_work_at(work, expert, 1);
+    int32_t count = whole <= largest ? 1 : whole < largest * cap ? (int32_t)(whole / largest) : cap;
+    count = count > 0 ? count : 1;
+    while (count <= cap && replica_work_at(work, expert, count) > largest)
+        count++;
+    return count;
+}
+
+eplb_status replica_counts_large(const replica_work *work, int32_t num_experts, int32_t replicas, int32_t cap,
+                                 double largest, int32_t *count, bool *fits, arena *scratch,
+                                 eplb_error *error)
+{
+    claim *heap = arena_take(scratch, (size_t)num_experts, sizeof *heap);
+    if (heap == NULL)
+        return error_memory(error, (size_t)num_experts * sizeof *heap, "replica counts");
+    int32_t n = 0;
+    int64_t spare = replicas;
+    *fits = true;
+    for (int32_t e = 0; e < num_experts; e++) {
+        count[e] = fewest(work, e, largest, cap);
+        *fits &= count[e] <= cap;
+        spare -= count[e];
+        double replica = replica_work_at(work, e, count[e]);
+        if (replica <= largest / 2 && count[e] < cap)
+            heap[n++] = (claim){replica, count[e], e};
+    }
+    *fits &= spare >= 0;
+    if (*fits)
+        grant(work, heap, n, (int32_t)spare, cap, count);
     return EPLB_OK;
 }

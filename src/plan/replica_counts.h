@@ -10,4 +10,12 @@
 eplb_status replica_counts(const replica_work *work, int32_t num_experts, int32_t replicas, int32_t cap,
                            int32_t *count, arena *scratch, eplb_error *error);
 
+/* Fewer, larger replicas: each expert gets as few as keep its replicas at or below `largest`, and what is
+ * left goes to experts whose replicas are below half of that, hottest first. A replica near a rank's whole
+ * load leaves spare slots to the others. *fits: false if `largest` asks for more than there are. Errors:
+ * MEMORY. */
+eplb_status replica_counts_large(const replica_work *work, int32_t num_experts, int32_t replicas, int32_t cap,
+                                 double largest, int32_t *count, bool *fits, arena *scratch,
+                                 eplb_error *error);
+
 #endif

@@ -66,7 +66,7 @@ static void nearly_the_best_assignment(void **state)
         assert_true(fits);
         excess += node_time(&c, node) / best_time(&c, all, 0) - 1;
     }
-    assert_true(excess / 30 < 0.02);
+    assert_true(excess / 30 < 0.002);
 }
 
 static void the_present_nodes_are_read(void **state)

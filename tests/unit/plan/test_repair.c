@@ -138,23 +138,29 @@ static void an_expert_twice_on_a_rank_is_dropped(void **state)
     assert_int_equal(received(&c), 0);
 }
 
-/* The load came back to that of a placement which only differs by labels: relabelling finds it without a
- * move. */
-static void a_permuted_placement_costs_nothing(void **state)
+/* A placement that is good enough stays, whoever made it and wherever its ranks are. */
+static void what_is_good_enough_stays(void **state)
 {
     (void)state;
     static layer_case c;
-    make_case(&c, 8);
-    c.problem.current = NULL;
-    arena scratch;
-    arena_init(&scratch, NULL);
-    c.problem.split = EPLB_SPLIT_EQUAL;
-    assert_int_equal(plan_layer_equal(&c.problem, &scratch, &c.answer, &error), EPLB_OK);
-    arena_destroy(&scratch);
-    for (int32_t s = 0; s < 40; s++)
-        c.current[s] = c.expert[(s + 15) % 40];
-    assert_int_equal(run(&c), EPLB_OK);
-    assert_int_equal(received(&c), 0);
+    int32_t good = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        make_case(&c, seed);
+        c.problem.target_imbalance = 1.005;
+        arena scratch;
+        arena_init(&scratch, NULL);
+        c.problem.split = EPLB_SPLIT_EQUAL;
+        assert_int_equal(plan_layer_equal(&c.problem, &scratch, &c.answer, &error), EPLB_OK);
+        arena_destroy(&scratch);
+        if ((double)equal_hottest(&c, c.expert) > 1.005 * (double)c.problem.total * (double)EQUAL_UNIT / 8)
+            continue;
+        for (int32_t s = 0; s < 40; s++)
+            c.current[s] = c.expert[(s + 15) % 40];
+        assert_int_equal(run(&c), EPLB_OK);
+        assert_memory_equal(c.expert, c.current, 40 * sizeof(int32_t));
+        good++;
+    }
+    assert_true(good > 0);
 }
 
 static void the_frontier_falls_and_is_reached(void **state)
@@ -190,7 +196,7 @@ int main(void)
         cmocka_unit_test(lost_experts_come_first),
         cmocka_unit_test(tables_alone_can_be_repaired),
         cmocka_unit_test(an_expert_twice_on_a_rank_is_dropped),
-        cmocka_unit_test(a_permuted_placement_costs_nothing),
+        cmocka_unit_test(what_is_good_enough_stays),
         cmocka_unit_test(the_frontier_falls_and_is_reached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
