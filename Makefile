@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help build tests demo check check-all check-python bench format install clean
+.PHONY: help build tests demo check check-all check-python docs bench format install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ check-all: ## slow and wide: both compilers, sanitizers, valgrind, long fuzzing 
 	scripts/install-packages
 	$(MAKE) check
 	scripts/check-all
+
+docs: ## the documentation site in build/site
+	scripts/docs
 
 bench: build ## the figures of the README
 	scripts/bench

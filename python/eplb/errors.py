@@ -6,7 +6,8 @@ from __future__ import annotations
 class EplbError(Exception):
     """Base of all errors of the library.
 
-    ``layer``, ``expert``, ``rank``, ``slot`` and ``value`` name the place inside the input, or are None.
+    ``layer``, ``expert``, ``rank``, ``slot`` and ``value`` (the offending number) name the place inside the input, or are None;
+    for the library -1 means "none", also where the number itself is -1.
     """
 
     def __init__(

@@ -59,6 +59,8 @@ def _collect_problem(context: Any, problem: Any) -> bool:
 class Placement:
     """Which logical expert each slot holds. Immutable; threads may share it.
 
+    A broken placement can be held and described: see :meth:`problems` and :meth:`check`.
+
     Parameters
     ----------
     topology : Topology
@@ -67,8 +69,6 @@ class Placement:
         Expert in each slot, -1 for empty.
     num_experts : int
         E.
-
-    A broken placement can be held and described: see :meth:`problems` and :meth:`check`.
 
     Source: ``eplb_placement_create``.
     """

@@ -175,6 +175,8 @@ class Router:
     ) -> None:
         """Replaces the tables of some or all layers; all is checked and built before the first is published.
 
+        While a reader still holds the table before the last one, :class:`BusyError` is raised and nothing is changed.
+
         Parameters
         ----------
         plan : Plan, SavedPlan or Placement
@@ -185,8 +187,6 @@ class Router:
             Tokens by source rank, for the rule ``nearest``; default: every live rank sends the same.
         first_layer, num_layers : int
             The layers to replace; default: all from ``first_layer`` on.
-
-        Raises :class:`BusyError`, with nothing changed, while a reader still holds the table before the last one.
 
         Source: ``eplb_router_update``.
         """

@@ -203,6 +203,8 @@ def _layers(counts: NDArray[np.int64], name: str, placement: Placement) -> NDArr
 def resplit(load: Any, placement: Placement | Plan) -> Split:
     """Splits the counts of one batch over a placement, exactly, on every layer.
 
+    For batch after batch, one :class:`Resplit` per layer is faster.
+
     Parameters
     ----------
     load : [L, E] or [E]
@@ -213,8 +215,6 @@ def resplit(load: Any, placement: Placement | Plan) -> Split:
     Returns
     -------
     Split
-
-    A batch after batch is faster with one :class:`Resplit` per layer.
 
     Source: ``eplb_resplit_solve``.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RepeatTable(NamedTuple):
-    """Entries [L, E, width] padded with -1, how many count [L, E], and the largest |served share - share|."""
+    """Entries [L, E, width] padded with -1, how many count [L, E], and the largest difference between a share and the one served."""
 
     table: NDArray[Any]
     counts: NDArray[Any]
