@@ -31,9 +31,10 @@ check: ## install what is missing, build, run every test and style check
 	$(CTEST)
 	$(MAKE) check-python
 
-check-python: ## the Python tests in build/venv, and the wheel in a fresh environment
+check-python: ## the Python tests in build/venv, the wheel in a fresh environment, the documentation site
 	scripts/test-python
 	scripts/test-wheel
+	scripts/docs
 
 check-all: ## slow and wide: both compilers, sanitizers, valgrind, long fuzzing and properties, coverage
 	scripts/install-packages

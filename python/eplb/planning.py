@@ -218,9 +218,13 @@ def plan(
         Tokens per expert, layer and window.
     topology : Topology, optional
         The ranks; or give the next six.
-    num_ranks, num_slots, num_nodes : int
-        Ranks, slots of all ranks together (default: one per expert) and nodes. Where slots do not divide by ranks, the first
-        ranks get one more.
+    num_ranks : int, optional
+        Ranks.
+    num_slots : int, optional
+        Slots of all ranks together; default: one per expert. Where they do not divide by ranks, the first ranks get one
+        more.
+    num_nodes : int
+        Nodes; rank g is on node ``g * num_nodes // num_ranks``.
     rank_slots : [G] integers, optional
         Slots of each rank, instead of ``num_slots``.
     rank_speed : [G] numbers, optional
@@ -235,8 +239,10 @@ def plan(
         Expert groups of node-limited routing; 1: none.
     current : Placement, Plan, SavedPlan or [L, S], optional
         Where the weights are now; the plan then moves as few as it can.
-    max_moves_per_layer, max_moves : int, optional
-        Received experts allowed, per layer and in all.
+    max_moves_per_layer : int, optional
+        Received experts allowed in each layer.
+    max_moves : int, optional
+        Received experts allowed over all layers.
     target : float
         Imbalance at which improving a layer stops; 0 goes on as far as it pays.
     spill : int
