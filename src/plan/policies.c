@@ -34,6 +34,9 @@ static const plan_policy table[] = {
     {.name = "batch",
      .summary = "for engines that split every batch anew: replicas where they free ranks",
      .plan_layer = plan_layer_batch},
+    {.name = "spill",
+     .summary = "groups on nodes, a few replicas outside: balance between nodes for little traffic",
+     .plan_layer = plan_layer_spill},
     {.name = "weighted",
      .summary =
          "unequal shares: every rank at the mean exactly where spare slots allow, else near and proved",

@@ -35,5 +35,7 @@ eplb_status plan_layer_windows(const layer_problem *problem, arena *scratch, lay
                                eplb_error *error);
 eplb_status plan_layer_batch(const layer_problem *problem, arena *scratch, layer_answer *answer,
                              eplb_error *error);
+eplb_status plan_layer_spill(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                             eplb_error *error);
 
 #endif

@@ -14,6 +14,7 @@
 #include "plan/keep_slots.h"
 #include "plan/policies.h"
 #include "plan/relabel.h"
+#include "plan/spill_nodes.h"
 
 #define STEPS_PER_SLOT INT64_C(1000)
 #define LEAST_STEPS    INT64_C(50000)
@@ -144,27 +145,50 @@ static int64_t steps_of(const layer_problem *problem)
 }
 
 /* Searches on from `found`; what was outside its area may stay. */
-static eplb_status search_on(window_planner *planner, bool moves_count, arena *scratch, eplb_error *error)
+static void search_on(window_planner *planner, bool moves_count)
 {
     const layer_problem *problem = planner->problem;
     risk_search *search = &planner->search;
-    eplb_status status = bind_areas(planner, scratch, error);
-    if (status != EPLB_OK)
-        return status;
     layout_set(&planner->seats, planner->found);
     search->home = moves_count ? planner->home : NULL;
     search->purse = problem->max_moves;
     risk_search_read(search);
-    search->max_outside = search->outside;
+    search->max_outside = search->outside > problem->max_spill ? search->outside : problem->max_spill;
     if (moves_count)
         risk_search_descend(search);
     risk_search_anneal(search, steps_of(problem), moves_count ? REPAIR_HEAT : HEAT);
     memcpy(planner->found, planner->seats.expert, (size_t)problem->num_slots * sizeof(int32_t));
-    return EPLB_OK;
+}
+
+/* A start that uses the replicas allowed outside; the plan on the sum stays the start if groups do not fit.
+ */
+static eplb_status spill_start(window_planner *planner, double room, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = planner->problem;
+    spill_nodes spill;
+    eplb_status status = spill_nodes_choose(&spill, problem, &planner->work, false, room, scratch, error);
+    if (status != EPLB_OK || !spill.fits)
+        return status;
+    for (int32_t e = 0; e < problem->num_experts; e++)
+        planner->expert_area[e] = spill.group_node[e / (problem->num_experts / problem->num_groups)];
+    return spill_nodes_place(&spill, problem, planner->found, scratch, error);
+}
+
+/* Searches on, relabels the ranks and compares. */
+static eplb_status search_and_compare(window_planner *planner, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = planner->problem;
+    eplb_status status = EPLB_OK;
+    search_on(planner, false);
+    if (problem->current != NULL)
+        status = relabel_ranks(problem, planner->search.rank_area, planner->home, planner->seats.words,
+                               planner->found, scratch, error);
+    return status == EPLB_OK ? keep_better(planner, planner->aim->reason, scratch, error) : status;
 }
 
 static eplb_status plan_from_nothing(window_planner *planner, arena *scratch, eplb_error *error)
 {
+    static const double rooms[] = {0.8, 0.9, 1.0, 1.15};
     const layer_problem *problem = planner->problem;
     eplb_status status = plan_sum(planner, false, planner->found, scratch, error);
     if (status == EPLB_OK && problem->current != NULL)
@@ -173,11 +197,15 @@ static eplb_status plan_from_nothing(window_planner *planner, arena *scratch, ep
     if (status == EPLB_OK)
         status = keep_better(planner, "the plan on the sum of the windows is the best found", scratch, error);
     if (status == EPLB_OK)
-        status = search_on(planner, false, scratch, error);
-    if (status == EPLB_OK && problem->current != NULL)
-        status = relabel_ranks(problem, planner->search.rank_area, planner->home, planner->seats.words,
-                               planner->found, scratch, error);
-    return status == EPLB_OK ? keep_better(planner, planner->aim->reason, scratch, error) : status;
+        status = bind_areas(planner, scratch, error);
+    if (status != EPLB_OK || problem->max_spill == 0 || planner->search.rank_area == NULL)
+        return status != EPLB_OK ? status : search_and_compare(planner, scratch, error);
+    for (size_t i = 0; status == EPLB_OK && i < sizeof rooms / sizeof *rooms; i++) {
+        status = spill_start(planner, rooms[i], scratch, error);
+        if (status == EPLB_OK)
+            status = search_and_compare(planner, scratch, error);
+    }
+    return status;
 }
 
 static eplb_status plan_repair(window_planner *planner, arena *scratch, eplb_error *error)
@@ -190,10 +218,12 @@ static eplb_status plan_repair(window_planner *planner, arena *scratch, eplb_err
         return status;
     if (problem->target_imbalance <= 0.0 || planner->best_score > problem->target_imbalance) {
         if (problem->max_moves < problem->num_slots) {
-            status = search_on(planner, true, scratch, error);
-            if (status == EPLB_OK)
+            status = bind_areas(planner, scratch, error);
+            if (status == EPLB_OK) {
+                search_on(planner, true);
                 status = keep_better(planner, "windows: repair within the moves, most gain per move first",
                                      scratch, error);
+            }
         } else {
             status = plan_from_nothing(planner, scratch, error);
         }

@@ -64,7 +64,7 @@ eplb_status plan_layer_windows(const layer_problem *problem, arena *scratch, lay
     };
     if (problem->split != EPLB_SPLIT_EQUAL)
         return error_text(error, EPLB_ERROR_UNSUPPORTED, "policy windows: it plans for the equal split only");
-    if (problem->num_windows == 1 || problem->total == 0)
+    if ((problem->num_windows == 1 && problem->max_spill == 0) || problem->total == 0)
         return plan_layer_equal(problem, scratch, answer, error);
     replica_work work;
     equal_bounds bounds;

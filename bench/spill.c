@@ -1,0 +1,197 @@
+/* `bench spill`: node-limited groups with a few replicas outside, DeepSeek-V3's shape (58 layers of 256
+ * experts in 8 groups, 32 ranks on 4 nodes, 288 slots), Zipf 1.0 and lognormal 1.0.
+ *
+ * `mean` and `worst` are imbalances over layers. `floor` is the mean over layers of a proved bound: some set
+ * U of nodes keeps at least the tokens of its groups less what `spill` ranks take, so max >= W(U) / (ranks of
+ * U + spill), for the best assignment of groups to nodes. `crossing` is the part of all tokens that leave the
+ * node they start on: tokens start evenly over ranks, and an expert's replicas on a node serve tokens of that
+ * node first. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <eplb/eplb.h>
+
+#include "benches.h"
+#include "plan_case.h"
+#include "synthetic.h"
+
+enum { LAYERS = 58, QUICK_LAYERS = 4, EXPERTS = 256, RANKS = 32, NODES = 4, GROUPS = 8, SLOTS = 288 };
+
+#define TOKENS 1e6 /* of a layer */
+
+static void draw_layers(int64_t *counts, int32_t layers, double sigma)
+{
+    double weights[EXPERTS];
+    random_state random = random_seed(7);
+    for (int32_t l = 0; l < layers; l++) {
+        if (sigma > 0.0)
+            synthetic_lognormal(&random, sigma, EXPERTS, weights);
+        else
+            synthetic_zipf(&random, 1.0, EXPERTS, weights);
+        synthetic_counts(weights, EXPERTS, TOKENS, 0, counts + (size_t)l * EXPERTS);
+    }
+}
+
+/* Groups to nodes, two each, depth first; `spill` ranks of tokens may leave any set of nodes. */
+typedef struct assignment {
+    double group_load[GROUPS];
+    double node_load[NODES];
+    int32_t room[NODES];
+    int32_t spill;
+    double least;
+} assignment;
+
+static double bound_of(const assignment *a)
+{
+    double total = 0.0, bound = 1.0;
+    for (int32_t n = 0; n < NODES; n++)
+        total += a->node_load[n];
+    for (int32_t set = 1; set < (1 << NODES) - 1; set++) {
+        double load = 0.0;
+        int32_t ranks = a->spill;
+        for (int32_t n = 0; n < NODES; n++) {
+            load += (set >> n & 1) != 0 ? a->node_load[n] : 0.0;
+            ranks += (set >> n & 1) != 0 ? RANKS / NODES : 0;
+        }
+        double reached = load / (double)ranks / (total / RANKS);
+        bound = reached > bound ? reached : bound;
+    }
+    return bound;
+}
+
+static void assign(assignment *a, int32_t group)
+{
+    if (group == GROUPS) {
+        double bound = bound_of(a);
+        a->least = bound < a->least ? bound : a->least;
+        return;
+    }
+    for (int32_t n = 0; n < NODES; n++) {
+        bool was_empty = a->room[n] == GROUPS / NODES;
+        if (a->room[n] == 0)
+            continue;
+        a->room[n]--;
+        a->node_load[n] += a->group_load[group];
+        assign(a, group + 1);
+        a->room[n]++;
+        a->node_load[n] -= a->group_load[group];
+        if (was_empty)
+            return; /* the other empty nodes are alike */
+    }
+}
+
+static double floor_of(const int64_t *load, int32_t spill)
+{
+    assignment a = {.spill = spill, .least = GROUPS};
+    for (int32_t e = 0; e < EXPERTS; e++)
+        a.group_load[e / (EXPERTS / GROUPS)] += (double)load[e];
+    for (int32_t n = 0; n < NODES; n++)
+        a.room[n] = GROUPS / NODES;
+    assign(&a, 0);
+    return a.least;
+}
+
+/* Tokens of one layer that cross nodes: those that start on a node beyond what its replicas serve. */
+static double crossing(const int64_t *load, const eplb_plan *plan, int32_t layer)
+{
+    static double served[EXPERTS][NODES];
+    const int32_t *expert =
+        eplb_placement_physical_to_logical(eplb_plan_placement(plan)) + (size_t)layer * SLOTS;
+    const double *share = eplb_plan_shares(plan) + (size_t)layer * SLOTS;
+    double sum = 0.0;
+    memset(served, 0, sizeof served);
+    for (int32_t p = 0; p < SLOTS; p++) {
+        if (expert[p] >= 0)
+            served[expert[p]][p / (SLOTS / NODES)] += share[p];
+    }
+    for (int32_t e = 0; e < EXPERTS; e++) {
+        for (int32_t n = 0; n < NODES; n++) {
+            double left = 1.0 / NODES - served[e][n];
+            sum += left > 0.0 ? left * (double)load[e] : 0.0;
+        }
+    }
+    return sum;
+}
+
+/* One row: a policy, a split and how many replicas may spill. */
+typedef struct spill_row {
+    const char *name;
+    const char *policy;
+    eplb_split split;
+    int32_t spill;
+} spill_row;
+
+static bool run_row(bench_report *report, const char *where, const spill_row *row, const int64_t *counts,
+                    int32_t layers, const eplb_load *load, const eplb_topology *topology)
+{
+    char name[64];
+    eplb_error error;
+    eplb_plan *plan = NULL;
+    eplb_plan_params params;
+    eplb_plan_params_init(&params, sizeof params);
+    params.policy = row->policy;
+    params.split = row->split;
+    params.num_groups = GROUPS;
+    params.max_spill = row->spill;
+    if (eplb_plan_create(&plan, load, topology, &params, NULL, &error) != EPLB_OK) {
+        fprintf(stderr, "bench spill: %s\n", error.text);
+        return false;
+    }
+    double mean = 0.0, worst = 0.0, least = 0.0, crossed = 0.0, total = 0.0;
+    for (int32_t l = 0; l < layers; l++) {
+        double imbalance = eplb_plan_imbalance(plan)[l];
+        mean += imbalance / layers;
+        worst = imbalance > worst ? imbalance : worst;
+        least += floor_of(counts + (size_t)l * EXPERTS, row->spill) / layers;
+        crossed += crossing(counts + (size_t)l * EXPERTS, plan, l);
+        total += (double)eplb_load_total(load, l);
+    }
+    (void)snprintf(name, sizeof name, "%s.%s", where, row->name);
+    bench_row(report, name);
+    bench_number(report, "mean", mean);
+    bench_number(report, "floor", least);
+    bench_number(report, "worst", worst);
+    bench_number(report, "spilled", (double)eplb_plan_spilled(plan) / layers);
+    bench_number(report, "crossing", crossed / total);
+    bench_number(report, "layer_ms", 1e3 * eplb_plan_seconds(plan) / layers);
+    eplb_plan_destroy(plan);
+    return true;
+}
+
+static bool run_load(bench_report *report, const char *where, double sigma, int32_t layers)
+{
+    static const spill_row rows[] = {
+        {"deepseek", "deepseek", EPLB_SPLIT_EQUAL, 0},
+        {"equal", "auto", EPLB_SPLIT_EQUAL, 0},
+        {"equal_spill_1", "auto", EPLB_SPLIT_EQUAL, 1},
+        {"equal_spill_2", "auto", EPLB_SPLIT_EQUAL, 2},
+        {"equal_spill_4", "auto", EPLB_SPLIT_EQUAL, 4},
+        {"equal_spill_8", "auto", EPLB_SPLIT_EQUAL, 8},
+        {"weighted", "auto", EPLB_SPLIT_WEIGHTED, 0},
+        {"weighted_spill_1", "auto", EPLB_SPLIT_WEIGHTED, 1},
+        {"weighted_spill_2", "auto", EPLB_SPLIT_WEIGHTED, 2},
+        {"weighted_spill_4", "auto", EPLB_SPLIT_WEIGHTED, 4},
+        {"weighted_spill_8", "auto", EPLB_SPLIT_WEIGHTED, 8},
+    };
+    const plan_shape shape = {layers, EXPERTS, SLOTS, RANKS, NODES, GROUPS};
+    int64_t *counts = malloc((size_t)layers * EXPERTS * sizeof *counts);
+    eplb_load *load = NULL;
+    eplb_topology *topology = NULL;
+    if (counts == NULL)
+        return false;
+    draw_layers(counts, layers, sigma);
+    bool good = plan_case_create(&shape, counts, &load, &topology);
+    for (size_t i = 0; good && i < sizeof rows / sizeof *rows; i++)
+        good = run_row(report, where, &rows[i], counts, layers, load, topology);
+    eplb_topology_destroy(topology);
+    eplb_load_destroy(load);
+    free(counts);
+    return good;
+}
+
+int bench_spill(bench_report *report, const bench_options *options)
+{
+    int32_t layers = options->quick ? QUICK_LAYERS : LAYERS;
+    return run_load(report, "zipf1", 0.0, layers) && run_load(report, "lognormal1", 1.0, layers) ? 0 : 3;
+}

@@ -1,0 +1,15 @@
+/* What exact splits reach over a placement. */
+#ifndef PLAN_BATCH_SPLIT_H
+#define PLAN_BATCH_SPLIT_H
+
+#include "plan/layer.h"
+
+/* Mean over the windows with tokens of the imbalance that an exact split of the window reaches with
+ * expert[S]; a window_score. Errors: MEMORY. O(T (S + flow)). */
+eplb_status batch_split_mean(const layer_problem *problem, const int32_t *expert, double *mean,
+                             arena *scratch, eplb_error *error);
+/* Fills answer->quota so that the sum of the windows is split exactly over answer->expert. Errors: MEMORY. */
+eplb_status batch_split_quota(const layer_problem *problem, layer_answer *answer, arena *scratch,
+                              eplb_error *error);
+
+#endif
