@@ -12,6 +12,7 @@ int bench_process(bench_report *report, const bench_options *options);
 int bench_resplit(bench_report *report, const bench_options *options);
 int bench_route(bench_report *report, const bench_options *options);
 int bench_study(bench_report *report, const bench_options *options);
+int bench_spill(bench_report *report, const bench_options *options);
 int bench_windows(bench_report *report, const bench_options *options);
 int bench_weighted(bench_report *report, const bench_options *options);
 int bench_realtime(bench_report *report, const bench_options *options);

@@ -23,5 +23,7 @@ const bench bench_table[] = {
      bench_weighted},
     {"realtime", "one batch in spare slots: balance, replicas, and time against one pass over the layer",
      bench_realtime},
+    {"spill", "groups on nodes with a few replicas outside: balance, its proved floor, tokens between nodes",
+     bench_spill},
     {NULL, NULL, NULL},
 };

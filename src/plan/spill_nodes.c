@@ -15,7 +15,7 @@
 #include "plan/group_nodes.h"
 
 #define SPILL_STEPS 30000
-#define HEAT 0.1
+#define HEAT        0.1
 #define POWER_STEPS 4    /* ratios to the power 2^4 */
 #define HOTTEST     32   /* experts that may spill */
 #define SPILL_PRICE 1e-3 /* of a spilled replica, so that useless ones go */
