@@ -42,15 +42,33 @@ static void remove_pending(int number)
     (void)raise(number); /* the handler is reset: now with the signal's own effect */
 }
 
+static const int ending_signals[] = {SIGHUP, SIGINT, SIGTERM};
+#define NUM_ENDING_SIGNALS (sizeof ending_signals / sizeof *ending_signals)
+
 void io_output_catch_signals(void)
 {
-    static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
     struct sigaction action = {.sa_handler = remove_pending, .sa_flags = (int)SA_RESETHAND};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; i < NUM_ENDING_SIGNALS; i++) {
         struct sigaction before;
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* as nohup asks */
-            (void)sigaction(numbers[i], &action, NULL);
+        if (sigaction(ending_signals[i], NULL, &before) == 0 &&
+            before.sa_handler != SIG_IGN) /* as nohup asks */
+            (void)sigaction(ending_signals[i], &action, NULL);
     }
+}
+
+/* mkstemp, and its registration before a signal can come between. */
+static int make_temporary(char *name)
+{
+    sigset_t ending, before;
+    (void)sigemptyset(&ending);
+    for (size_t i = 0; i < NUM_ENDING_SIGNALS; i++)
+        (void)sigaddset(&ending, ending_signals[i]);
+    (void)sigprocmask(SIG_BLOCK, &ending, &before);
+    int descriptor = mkstemp(name);
+    if (descriptor >= 0)
+        pending_file = name;
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return descriptor;
 }
 
 static bool is_stream_name(const char *path)
@@ -98,7 +116,7 @@ static eplb_status open_temporary(io_output *output, const char *path, io_error 
         return io_fail_memory(error, path, "a path");
     memcpy(output->temporary, output->target, length);
     memcpy(output->temporary + length, suffix, sizeof suffix);
-    output->descriptor = mkstemp(output->temporary);
+    output->descriptor = make_temporary(output->temporary);
     if (output->descriptor < 0) {
         int reason = errno;
         free(output->temporary);
@@ -106,7 +124,6 @@ static eplb_status open_temporary(io_output *output, const char *path, io_error 
         return io_fail_errno(error, path, "write it", reason);
     }
     output->owned = true;
-    pending_file = output->temporary;
     if (fchmod(output->descriptor, target_mode(output->target)) != 0)
         return io_fail_errno(error, path, "set its permissions", errno);
     return EPLB_OK;
