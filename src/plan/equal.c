@@ -412,7 +412,8 @@ eplb_status plan_layer_equal(const layer_problem *problem, arena *scratch, layer
         return status;
     memcpy(answer->expert, plan.best, (size_t)problem->num_slots * sizeof *plan.best);
     answer->bound = plan.bounds.imbalance;
-    if (plan.areas.rank_area != NULL && inside_areas(&plan, plan.best) && plan.bounds.groups > answer->bound)
+    if (problem->max_spill == 0 && plan.areas.rank_area != NULL && inside_areas(&plan, plan.best) &&
+        plan.bounds.groups > answer->bound)
         answer->bound = plan.bounds.groups;
     answer->reason = plan.groups_fit ? plan.reason : "groups do not fit on the nodes: planned across nodes";
     return EPLB_OK;

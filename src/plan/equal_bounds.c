@@ -93,7 +93,7 @@ eplb_status equal_bounds_find(equal_bounds *bounds, const layer_problem *problem
     }
     double ratio = tokens_time / tokens_mean;
     bounds->imbalance = ratio > 1 ? ratio : 1;
-    if (problem->num_groups > 1) {
+    if (problem->num_groups > 1 && problem->max_spill == 0) {
         double speed = fastest_node(problem, scratch);
         if (speed <= 0)
             return error_memory(error, (size_t)problem->num_nodes * sizeof(int64_t), "bounds");

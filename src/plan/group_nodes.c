@@ -11,6 +11,8 @@
 
 #define BRANCH_GROUPS 64
 #define BRANCH_VISITS 2000
+#define PACK_STEP     0.0005 /* of the least time */
+#define PACK_TRIES    16
 
 typedef struct node_state {
     const layer_problem *problem;
@@ -21,6 +23,7 @@ typedef struct node_state {
     double *load;       /* [N] */
     double *speed;      /* [N] */
     int32_t *room;      /* [N] slots not spoken for */
+    int32_t *need;      /* [groups] slots that a group speaks for; at least its experts */
     int32_t *node;      /* [groups] */
 } node_state;
 
@@ -35,9 +38,13 @@ static bool take_state(node_state *state, const layer_problem *problem, int32_t 
                           .load = arena_take_zero(scratch, nodes, sizeof(double)),
                           .speed = arena_take_zero(scratch, nodes, sizeof(double)),
                           .room = arena_take_zero(scratch, nodes, sizeof(int32_t)),
+                          .need = arena_take(scratch, groups, sizeof(int32_t)),
                           .node = group_node};
-    if (state->group_load == NULL || state->load == NULL || state->speed == NULL || state->room == NULL)
+    if (state->group_load == NULL || state->load == NULL || state->speed == NULL || state->room == NULL ||
+        state->need == NULL)
         return false;
+    for (size_t i = 0; i < groups; i++)
+        state->need[i] = state->size;
     for (int32_t g = 0; g < problem->num_ranks; g++) {
         state->speed[problem->rank_node[g]] += problem->rank_speed[g];
         state->room[problem->rank_node[g]] += problem->first_slot[g + 1] - problem->first_slot[g];
@@ -49,7 +56,7 @@ static void assign(node_state *state, int32_t group, int32_t node)
 {
     state->node[group] = node;
     state->load[node] += state->group_load[group];
-    state->room[node] -= state->size;
+    state->room[node] -= state->need[group];
 }
 
 /* The heaviest group without a node; -1: all have one. */
@@ -69,7 +76,7 @@ static bool assign_greedily(node_state *state)
         int32_t best = -1;
         double least = 0;
         for (int32_t n = 0; n < state->num_nodes; n++) {
-            if (state->room[n] < state->size)
+            if (state->room[n] < state->need[group])
                 continue;
             double time = (state->load[n] + state->group_load[group]) / state->speed[n];
             if (best < 0 || time < least) {
@@ -158,6 +165,8 @@ typedef struct branching {
     int32_t *best;        /* [groups] */
     double time;
     int32_t left; /* visits allowed */
+    bool any;     /* the first assignment below `time` will do */
+    bool found;
 } branching;
 
 /* True if a node before `node` is in the same state: trying both would be trying one twice. */
@@ -178,13 +187,15 @@ static void branch(branching *search, int32_t at)
     if (at == state->num_groups) {
         int32_t hot = hottest_node(state);
         search->time = state->load[hot] / state->speed[hot];
+        search->found = true;
+        search->left = search->any ? 0 : search->left;
         for (int32_t i = 0; i < state->num_groups; i++)
             search->best[i] = state->node[i];
         return;
     }
     int32_t group = search->order[at];
     for (int32_t n = 0; n < state->num_nodes && search->left > 0; n++) {
-        if (state->room[n] < state->size || is_repeated(state, n) ||
+        if (state->room[n] < state->need[group] || is_repeated(state, n) ||
             (state->load[n] + state->group_load[group]) / state->speed[n] >= search->time)
             continue;
         search->left--;
@@ -192,11 +203,57 @@ static void branch(branching *search, int32_t at)
         assign(state, group, n);
         branch(search, at + 1);
         state->load[n] = load;
-        state->room[n] += state->size;
+        state->room[n] += state->need[group];
     }
 }
 
-static eplb_status search_all(node_state *state, arena *scratch, eplb_error *error)
+/* Takes every group off its node. */
+static void clear_nodes(node_state *state)
+{
+    const layer_problem *problem = state->problem;
+    for (int32_t n = 0; n < state->num_nodes; n++) {
+        state->load[n] = 0;
+        state->room[n] = 0;
+    }
+    for (int32_t g = 0; g < problem->num_ranks; g++)
+        state->room[problem->rank_node[g]] += problem->first_slot[g + 1] - problem->first_slot[g];
+}
+
+/* Slots that each group needs if no replica may take a rank more than `time`. */
+static void measure_needs(node_state *state, const replica_work *work, double time)
+{
+    const layer_problem *problem = state->problem;
+    int32_t fastest = 1;
+    for (int32_t g = 0; g < problem->num_ranks; g++)
+        fastest = problem->rank_speed[g] > fastest ? problem->rank_speed[g] : fastest;
+    for (int32_t i = 0; i < state->num_groups; i++) {
+        double need = 0;
+        for (int32_t e = i * state->size; e < (i + 1) * state->size; e++) {
+            double parts = replica_work_at(work, e, 1) / (time * fastest), whole = (double)(int64_t)parts;
+            whole += whole < parts;
+            need += whole > 1 ? whole : 1;
+        }
+        state->need[i] = need < EPLB_MAX_SLOTS ? (int32_t)need : EPLB_MAX_SLOTS;
+    }
+}
+
+/* Packs by load and slots for times from the least possible on, a little more each try. */
+static void search_by_slots(branching *search, const replica_work *work)
+{
+    double least = search->time, more = PACK_STEP;
+    for (int32_t i = 0; least > 0 && i < PACK_TRIES; i++, more *= 2) {
+        search->time = least * (1 + more);
+        search->left = BRANCH_VISITS;
+        measure_needs(search->state, work, search->time);
+        clear_nodes(search->state);
+        search->found = false;
+        branch(search, 0);
+        if (search->found)
+            return;
+    }
+}
+
+static eplb_status search_all(node_state *state, const replica_work *work, arena *scratch, eplb_error *error)
 {
     size_t groups = (size_t)state->num_groups;
     int32_t *order = arena_take(scratch, groups, sizeof *order);
@@ -204,20 +261,20 @@ static eplb_status search_all(node_state *state, arena *scratch, eplb_error *err
     if (order == NULL || best == NULL)
         return error_memory(error, groups * sizeof *order, "groups and nodes");
     int32_t hot = hottest_node(state);
-    branching search = {state, order, best, state->load[hot] / state->speed[hot], BRANCH_VISITS};
+    branching search = {state,         order, best, state->load[hot] / state->speed[hot],
+                        BRANCH_VISITS, false, false};
     for (int32_t i = 0; i < state->num_groups; i++) {
         best[i] = state->node[i];
         state->node[i] = -1;
     }
-    for (int32_t n = 0; n < state->num_nodes; n++)
-        state->load[n] = 0;
-    for (int32_t i = 0; i < state->num_groups; i++)
-        state->room[best[i]] += state->size;
     for (int32_t i = 0; i < state->num_groups; i++) {
         order[i] = heaviest_left(state);
         state->node[order[i]] = 0;
     }
+    clear_nodes(state);
     branch(&search, 0);
+    search.any = true;
+    search_by_slots(&search, work);
     for (int32_t i = 0; i < state->num_groups; i++)
         state->node[i] = best[i];
     return EPLB_OK;
@@ -239,7 +296,7 @@ eplb_status group_nodes_choose(const layer_problem *problem, const replica_work 
     while (*fits && most-- > 0 && improve(&state))
         continue;
     if (*fits && state.num_groups <= BRANCH_GROUPS)
-        return search_all(&state, scratch, error);
+        return search_all(&state, work, scratch, error);
     return EPLB_OK;
 }
 
