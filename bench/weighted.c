@@ -109,19 +109,64 @@ static bool balance_rows(bench_report *report, int32_t layers)
     return true;
 }
 
-static bool node_rows(bench_report *report, int32_t layers)
+static void draw_zipf(const plan_shape *shape)
 {
-    const plan_shape shape = {layers, 256, 288, 32, 4, 8};
     double weights[MOST_EXPERTS];
     random_state random = random_seed(9);
-    for (int32_t l = 0; l < layers; l++) {
-        synthetic_zipf(&random, 1.0, shape.experts, weights);
-        synthetic_counts(weights, shape.experts, TOKENS, 0, counts + (size_t)l * 256);
+    for (int32_t l = 0; l < shape->layers; l++) {
+        synthetic_zipf(&random, 1.0, shape->experts, weights);
+        synthetic_counts(weights, shape->experts, TOKENS, 0, counts + (size_t)l * (size_t)shape->experts);
     }
-    if (!add_quality(report, "nodes.zipf1.0", &shape, counts))
+}
+
+/* With up to `spill` replicas a layer outside their group's node. */
+static bool spill_row(bench_report *report, const plan_shape *shape, const char *name, int32_t spill)
+{
+    eplb_load *load;
+    eplb_topology *topology;
+    eplb_plan *plan = NULL;
+    eplb_plan_params params;
+    if (!plan_case_create(shape, counts, &load, &topology))
         return false;
+    eplb_plan_params_init(&params, sizeof params);
+    params.policy = "weighted";
+    params.split = EPLB_SPLIT_WEIGHTED;
+    params.num_groups = shape->groups;
+    params.max_spill = spill;
+    bool good = eplb_plan_create(&plan, load, topology, &params, NULL, NULL) == EPLB_OK;
+    double mean = 0.0, worst = 0.0;
+    for (int32_t l = 0; good && l < shape->layers; l++) {
+        double reached = eplb_plan_imbalance(plan)[l];
+        mean += reached / shape->layers;
+        worst = reached > worst ? reached : worst;
+    }
+    if (good) {
+        bench_row(report, name);
+        bench_number(report, "imbalance", mean);
+        bench_number(report, "worst_imbalance", worst);
+        bench_number(report, "spilled_per_layer", (double)eplb_plan_spilled(plan) / shape->layers);
+    }
+    eplb_plan_destroy(plan);
+    eplb_topology_destroy(topology);
+    eplb_load_destroy(load);
+    return good;
+}
+
+static bool node_rows(bench_report *report, int32_t layers)
+{
+    static const int32_t spills[] = {2, 4, 6, 8};
+    const plan_shape shape = {layers, 256, 288, 32, 4, 8};
+    char name[64];
     draw(&shape, 0.5, false);
-    return add_quality(report, "nodes.lognormal0.5", &shape, counts);
+    if (!add_quality(report, "nodes.lognormal0.5", &shape, counts))
+        return false;
+    draw_zipf(&shape);
+    bool good = add_quality(report, "nodes.zipf1.0", &shape, counts);
+    for (size_t i = 0; good && i < sizeof spills / sizeof *spills; i++) {
+        (void)snprintf(name, sizeof name, "nodes.zipf1.0.spill%d", spills[i]);
+        good = spill_row(report, &shape, name, spills[i]);
+    }
+    return good;
 }
 
 /* Ranks 95 .. 105 fast: imbalance is max over ranks of load / speed over the mean. */

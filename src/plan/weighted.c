@@ -19,6 +19,7 @@
 #include "plan/sort_loads.h"
 #include "plan/weighted_nodes.h"
 #include "plan/weighted_repair.h"
+#include "plan/weighted_spill.h"
 
 /* Below this a difference of imbalances is rounding. */
 #define NEGLIGIBLE 1e-12
@@ -205,6 +206,7 @@ static eplb_status plan_area(const layer_problem *problem, arena *scratch, layer
 typedef struct fresh_plan {
     double imbalance;
     bool node_limited;
+    bool spilled;
     weighted_homes homes;
 } fresh_plan;
 
@@ -214,12 +216,55 @@ static const char *fresh_reason(const layer_problem *problem, const fresh_plan *
         return "no load: replicas spread evenly";
     if (weighted_nodes_apply(problem) && !plan->homes.fits)
         return "groups do not fit on the live nodes: experts placed without regard to nodes";
+    if (plan->spilled)
+        return "weighted shares: groups on nodes, some replicas elsewhere to level the nodes";
     if (plan->imbalance <= bound * (1.0 + NEGLIGIBLE))
         return plan->node_limited ? "weighted shares: the least that groups on nodes allow"
                                   : "weighted shares: proved best";
     return plan->node_limited
                ? "weighted shares: groups balanced over nodes, then ranks inside each"
                : "weighted shares: spare slots are too few for exact balance, components balanced";
+}
+
+/* Replicas outside their node, as many as allowed, if they lower the maximum. */
+static eplb_status try_spill(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                             fresh_plan *plan, eplb_error *error)
+{
+    arena_mark mark = arena_position(scratch);
+    size_t slots = (size_t)problem->num_slots;
+    bool exact;
+    double imbalance = HUGE_VAL;
+    layer_answer other = {.expert = arena_take(scratch, slots, sizeof(int32_t)),
+                          .quota = arena_take_zero(scratch, slots, sizeof(int64_t))};
+    if (other.expert == NULL || other.quota == NULL)
+        return out_of_memory(problem, error);
+    clear(problem, &other);
+    eplb_status status =
+        weighted_spill_plan(problem, plan->homes.node_of_expert, scratch, &other, &exact, error);
+    if (status == EPLB_OK && exact && !improve(problem, HUGE_VAL, 0, scratch, &other, &imbalance))
+        status = out_of_memory(problem, error);
+    if (status == EPLB_OK && exact && imbalance < plan->imbalance - NEGLIGIBLE) {
+        memcpy(answer->expert, other.expert, slots * sizeof *answer->expert);
+        memcpy(answer->quota, other.quota, slots * sizeof *answer->quota);
+        plan->imbalance = imbalance;
+        plan->spilled = true;
+        answer->bound = 1.0; /* the floor of nodes binds only without spill */
+    }
+    arena_rewind(scratch, mark);
+    return status;
+}
+
+static eplb_status plan_on_nodes(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                                 fresh_plan *plan, eplb_error *error)
+{
+    eplb_status status = weighted_nodes_plan(problem, plan->homes.node_of_expert, plan_area, scratch, answer,
+                                             &plan->imbalance, error);
+    answer->bound = plan->homes.floor;
+    if (status == EPLB_OK && plan->imbalance > answer->bound * (1.0 + NEGLIGIBLE))
+        status = compare_with_deepseek(problem, scratch, answer, &plan->imbalance, error);
+    if (status == EPLB_OK && problem->max_spill > 0 && plan->imbalance > 1.0 + NEGLIGIBLE)
+        status = try_spill(problem, scratch, answer, plan, error);
+    return status;
 }
 
 static eplb_status plan_fresh(const layer_problem *problem, arena *scratch, layer_answer *answer,
@@ -236,15 +281,8 @@ static eplb_status plan_fresh(const layer_problem *problem, arena *scratch, laye
             return status;
         plan->node_limited = plan->homes.fits;
     }
-    if (plan->node_limited) {
-        status = weighted_nodes_plan(problem, plan->homes.node_of_expert, plan_area, scratch, answer,
-                                     &plan->imbalance, error);
-        answer->bound = plan->homes.floor;
-        if (status == EPLB_OK && plan->imbalance > answer->bound * (1.0 + NEGLIGIBLE))
-            status = compare_with_deepseek(problem, scratch, answer, &plan->imbalance, error);
-    } else {
-        status = plan_area(problem, scratch, answer, &plan->imbalance, error);
-    }
+    status = plan->node_limited ? plan_on_nodes(problem, scratch, answer, plan, error)
+                                : plan_area(problem, scratch, answer, &plan->imbalance, error);
     if (status == EPLB_OK)
         answer->reason = fresh_reason(problem, plan, answer->bound);
     return status;
@@ -253,26 +291,32 @@ static eplb_status plan_fresh(const layer_problem *problem, arena *scratch, laye
 /* --- the layer, from a current placement
  * ------------------------------------------------------------------------ */
 
-/* The node on which the current placement has each group; false if some group is on several or on none. */
-static bool current_homes(const layer_problem *problem, int32_t *node_of_expert)
+/* The node on which the current placement has most replicas of each group. *outside: replicas that are
+ * elsewhere, or a large number if a group is nowhere. False when memory is out. */
+static bool current_homes(const layer_problem *problem, int32_t *node_of_expert, int64_t *outside,
+                          arena *scratch)
 {
-    int32_t size = problem->num_experts / problem->num_groups;
-    for (int32_t e = 0; e < problem->num_experts; e++)
-        node_of_expert[e] = -1;
+    arena_mark mark = arena_position(scratch);
+    int32_t size = problem->num_experts / problem->num_groups, nodes = problem->num_nodes;
+    int32_t *held = arena_take_zero(scratch, (size_t)problem->num_groups * (size_t)nodes, sizeof *held);
+    if (held == NULL)
+        return false;
+    *outside = 0;
     for (int32_t s = 0; s < problem->num_slots; s++) {
-        if (problem->current[s] < 0)
-            continue;
-        int32_t *home = &node_of_expert[problem->current[s] / size * size];
-        int32_t node = problem->rank_node[problem->slot_rank[s]];
-        if (*home >= 0 && *home != node)
-            return false;
-        *home = node;
+        if (problem->current[s] >= 0)
+            held[problem->current[s] / size * nodes + problem->rank_node[problem->slot_rank[s]]]++;
     }
-    for (int32_t e = 0; e < problem->num_experts; e++) {
-        if (node_of_expert[e / size * size] < 0)
-            return false;
-        node_of_expert[e] = node_of_expert[e / size * size];
+    for (int32_t group = 0; group < problem->num_groups; group++) {
+        int32_t home = 0, sum = 0;
+        for (int32_t n = 0; n < nodes; n++) {
+            sum += held[group * nodes + n];
+            home = held[group * nodes + n] > held[group * nodes + home] ? n : home;
+        }
+        *outside += sum > 0 ? sum - held[group * nodes + home] : INT32_MAX;
+        for (int32_t e = group * size; e < (group + 1) * size; e++)
+            node_of_expert[e] = home;
     }
+    arena_rewind(scratch, mark);
     return true;
 }
 
@@ -372,10 +416,20 @@ static eplb_status plan_repair(const layer_problem *problem, const int32_t *home
     return EPLB_OK;
 }
 
-/* Limits experts to the nodes where they are, if the current placement keeps groups together. */
-static const int32_t *repair_homes(const layer_problem *problem, int32_t *room)
+/* Limits experts to the nodes where they are, if the current placement keeps groups together but for the
+ * replicas that may be spilled; else *homes is NULL. False when memory is out. */
+static bool repair_homes(const layer_problem *problem, const int32_t **homes, arena *scratch)
 {
-    return weighted_nodes_apply(problem) && current_homes(problem, room) ? room : NULL;
+    *homes = NULL;
+    if (!weighted_nodes_apply(problem))
+        return true;
+    int64_t outside;
+    int32_t *node_of_expert = arena_take(scratch, (size_t)problem->num_experts, sizeof *node_of_expert);
+    if (node_of_expert == NULL || !current_homes(problem, node_of_expert, &outside, scratch))
+        return false;
+    if (outside <= problem->max_spill)
+        *homes = node_of_expert;
+    return true;
 }
 
 static const char *repair_reason(const weighted_repair_result *result, double goal)
@@ -387,25 +441,41 @@ static const char *repair_reason(const weighted_repair_result *result, double go
                : "shares of the current placement are enough: nothing moves";
 }
 
+/* The floor of nodes binds only who keeps all groups together. */
+static double bound_for_repair(const layer_problem *problem, const fresh_plan *fresh, const int32_t *homes,
+                               double bound)
+{
+    bool may_leave = fresh->node_limited && (homes == NULL || problem->max_spill > 0);
+    return may_leave ? 1.0 : bound;
+}
+
+static void take_repaired(const layer_problem *problem, const repaired_plan *repaired, double bound,
+                          double goal, layer_answer *answer)
+{
+    size_t slots = (size_t)problem->num_slots;
+    memcpy(answer->expert, repaired->answer.expert, slots * sizeof *answer->expert);
+    memcpy(answer->quota, repaired->answer.quota, slots * sizeof *answer->quota);
+    answer->bound = bound;
+    answer->reason = repair_reason(&repaired->result, goal);
+}
+
 static eplb_status plan_from_current(const layer_problem *problem, arena *scratch, layer_answer *answer,
                                      eplb_error *error)
 {
     fresh_plan fresh;
     repaired_plan repaired;
-    int32_t *room = arena_take(scratch, (size_t)problem->num_experts, sizeof *room);
-    if (room == NULL)
+    const int32_t *homes;
+    if (!repair_homes(problem, &homes, scratch))
         return out_of_memory(problem, error);
     eplb_status status = plan_fresh(problem, scratch, answer, &fresh, error);
     if (status != EPLB_OK)
         return status;
-    const int32_t *homes = repair_homes(problem, room);
-    bool scattered = fresh.node_limited && homes == NULL;
-    double bound =
-        scattered ? 1.0 : answer->bound; /* the floor of nodes binds only who keeps groups together */
+    double bound = bound_for_repair(problem, &fresh, homes, answer->bound);
     double goal = problem->target_imbalance > bound ? problem->target_imbalance : bound;
     status = plan_repair(problem, homes, goal, NULL, scratch, &repaired, error);
     if (status != EPLB_OK)
         return status;
+    bool scattered = fresh.node_limited && homes == NULL;
     bool falls_short = repaired.result.imbalance > goal * (1.0 + NEGLIGIBLE) &&
                        repaired.result.imbalance > fresh.imbalance + WORTH_REPLANNING;
     if (falls_short || scattered || !repaired.complete) {
@@ -414,10 +484,7 @@ static eplb_status plan_from_current(const layer_problem *problem, arena *scratc
             count_received(problem, answer->expert) <= problem->max_moves)
             return status;
     }
-    memcpy(answer->expert, repaired.answer.expert, (size_t)problem->num_slots * sizeof *answer->expert);
-    memcpy(answer->quota, repaired.answer.quota, (size_t)problem->num_slots * sizeof *answer->quota);
-    answer->bound = bound;
-    answer->reason = repair_reason(&repaired.result, goal);
+    take_repaired(problem, &repaired, bound, goal, answer);
     return EPLB_OK;
 }
 
@@ -476,14 +543,13 @@ eplb_status plan_frontier_weighted(const layer_problem *problem, arena *scratch,
 {
     frontier line = {points, capacity, 0};
     *num_points = 0;
-    int32_t *room = arena_take(scratch, (size_t)problem->num_experts, sizeof *room);
-    if (room == NULL)
+    const int32_t *homes;
+    if (!repair_homes(problem, &homes, scratch))
         return out_of_memory(problem, error);
     repaired_plan plan;
     weighted_trail trail = {note_point, &line};
     double goal = problem->target_imbalance > 1.0 ? problem->target_imbalance : 1.0;
-    eplb_status status =
-        plan_repair(problem, repair_homes(problem, room), goal, &trail, scratch, &plan, error);
+    eplb_status status = plan_repair(problem, homes, goal, &trail, scratch, &plan, error);
     *num_points = line.count;
     return status;
 }

@@ -122,12 +122,15 @@ static void set_order(uneven *work, enum uneven_order order)
     }
 }
 
-static void list_items(uneven *work)
+/* False if the slots in use do not hold all experts. */
+static bool list_items(uneven *work)
 {
     int32_t places = 1;
     for (int32_t i = 0; i < work->part->num_ranks; i++)
         places += work->slots[work->part->ranks[i]] - 1;
-    int32_t dummies = places > work->part->num_experts ? places - work->part->num_experts : 0;
+    int32_t dummies = places - work->part->num_experts;
+    if (dummies < 0)
+        return false;
     for (int32_t i = 0; i < dummies; i++) {
         work->item[i] = -1;
         work->load[i] = 0;
@@ -140,6 +143,7 @@ static void list_items(uneven *work)
     }
     work->low = 0;
     work->high = dummies + work->part->num_experts;
+    return true;
 }
 
 static void clear_slots(const uneven *work, layer_answer *answer)
@@ -218,8 +222,9 @@ static bool fill_rank(uneven *work, int32_t rank, layer_answer *answer)
 static bool fill_all(uneven *work, layer_answer *answer)
 {
     int32_t last = work->part->num_ranks - 1;
-    list_items(work);
     clear_slots(work, answer);
+    if (!list_items(work))
+        return false;
     for (int32_t i = 0; i < last; i++) {
         if (!fill_rank(work, work->order[i], answer))
             return false;

@@ -69,6 +69,7 @@ static void draw_experts(const int32_t *rank_slots)
         if (groups <= layer.problem.num_experts) {
             layer.problem.num_groups = groups;
             layer.problem.num_experts -= layer.problem.num_experts % groups;
+            layer.problem.max_spill = pick(0, 4);
         }
     }
 }

@@ -148,6 +148,12 @@ static void speeds_beyond_reach_are_proved(void **state)
     assert_true(layer.answer.bound > expected - 1e-9);
 }
 
+static void keep_as_current(void)
+{
+    memcpy(layer.current, layer.expert, sizeof layer.current);
+    layer.problem.current = layer.current;
+}
+
 static void node_of_each_group_is_one(void)
 {
     int32_t size = layer.problem.num_experts / layer.problem.num_groups, node[64];
@@ -197,6 +203,82 @@ static void groups_stay_on_nodes_and_reach_the_floor(void **state)
     assert_true(ours < theirs);
 }
 
+/* Replicas outside the node that holds most of their group, as eplb_plan_spilled counts them. */
+static int32_t count_spilled(void)
+{
+    int32_t size = layer.problem.num_experts / layer.problem.num_groups, spilled = 0;
+    for (int32_t i = 0; i < layer.problem.num_groups; i++) {
+        int32_t on_node[8] = {0}, sum = 0, most = 0;
+        for (int32_t s = 0; s < layer.problem.num_slots; s++) {
+            if (layer.expert[s] >= 0 && layer.expert[s] / size == i) {
+                on_node[layer.rank_node[layer.slot_rank[s]]]++;
+                sum++;
+            }
+        }
+        for (int32_t n = 0; n < layer.problem.num_nodes; n++)
+            most = on_node[n] > most ? on_node[n] : most;
+        spilled += sum - most;
+    }
+    return spilled;
+}
+
+static void draw_hot_group(random_state *random)
+{
+    case_init(&layer, 256, 32, 9);
+    layer.problem.num_nodes = 4;
+    layer.problem.num_groups = 8;
+    for (int32_t g = 0; g < 32; g++)
+        layer.rank_node[g] = g / 8;
+    for (int32_t e = 0; e < 256; e++)
+        layer.load[e] = 500 + random_below(random, 1000);
+    layer.load[random_below(random, 256)] = 40000; /* a node with 4 to 5 ranks' worth too much */
+    case_refresh(&layer);
+}
+
+static void a_few_spilled_replicas_lower_the_floor_of_nodes(void **state)
+{
+    (void)state;
+    random_state random = random_seed(13);
+    for (int n = 0; n < 20; n++) {
+        draw_hot_group(&random);
+        plan();
+        double floor = layer.answer.bound, last = floor;
+        assert_true(floor > 1.2);
+        for (int32_t spill = 1; spill <= 4; spill++) {
+            case_refresh(&layer);
+            layer.problem.max_spill = spill;
+            plan();
+            assert_in_range(count_spilled(), 1, spill);
+            assert_true(case_imbalance(&layer) < last);
+            last = case_imbalance(&layer);
+        }
+        assert_true(last - 1.0 < 0.4 * (floor - 1.0));
+    }
+}
+
+/* What was spilled may stay, nothing is added, and moves keep the limit. */
+static void repair_keeps_spilled_replicas(void **state)
+{
+    (void)state;
+    random_state random = random_seed(14);
+    draw_hot_group(&random);
+    layer.problem.max_spill = 3;
+    plan();
+    int32_t spilled = count_spilled();
+    keep_as_current();
+    for (int32_t e = 0; e < 256; e++)
+        layer.load[e] = layer.load[e] * (90 + random_below(&random, 20)) / 100;
+    case_refresh(&layer);
+    layer.problem.max_moves = 0;
+    plan();
+    double kept = case_imbalance(&layer);
+    layer.problem.max_moves = 6;
+    plan();
+    assert_true(case_imbalance(&layer) <= kept);
+    assert_in_range(case_received(&layer), 0, 6);
+    assert_in_range(count_spilled(), 0, spilled);
+}
+
 static void groups_that_do_not_fit_are_placed_anyway(void **state)
 {
     (void)state;
@@ -210,12 +292,6 @@ static void groups_that_do_not_fit_are_placed_anyway(void **state)
     draw(&random, 100);
     plan();
     assert_non_null(strstr(layer.answer.reason, "do not fit"));
-}
-
-static void keep_as_current(void)
-{
-    memcpy(layer.current, layer.expert, sizeof layer.current);
-    layer.problem.current = layer.current;
 }
 
 static void shares_alone_follow_a_small_drift(void **state)
@@ -369,6 +445,8 @@ int main(void)
         cmocka_unit_test(similar_speeds_are_exact),
         cmocka_unit_test(speeds_beyond_reach_are_proved),
         cmocka_unit_test(groups_stay_on_nodes_and_reach_the_floor),
+        cmocka_unit_test(a_few_spilled_replicas_lower_the_floor_of_nodes),
+        cmocka_unit_test(repair_keeps_spilled_replicas),
         cmocka_unit_test(groups_that_do_not_fit_are_placed_anyway),
         cmocka_unit_test(shares_alone_follow_a_small_drift),
         cmocka_unit_test(few_moves_repair_a_drift),
