@@ -46,6 +46,7 @@ docs: ## the documentation site in build/site
 
 bench: build ## the figures of the README
 	scripts/bench
+	scripts/bench-python
 
 format: ## lay the C out as clang-format does
 	git ls-files -z --cached --others --exclude-standard '*.c' '*.h' | xargs -0 clang-format-14 -i

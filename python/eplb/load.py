@@ -105,6 +105,9 @@ class Load:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Load, (self._counts.copy(),)
+
     def __repr__(self) -> str:
         windows, layers, experts = self.shape
         return f"Load({windows} windows, {layers} layers, {experts} experts, {self.total()} tokens)"

@@ -278,6 +278,9 @@ class Placement:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Placement, (self.topology, self.physical_to_logical.copy(), self.num_experts)
+
     def __repr__(self) -> str:
         return (
             f"Placement({self.num_layers} layers, {self.num_experts} experts in {self.num_slots} slots of "

@@ -168,10 +168,19 @@ class Topology:
     def __hash__(self) -> int:
         return hash((self.num_ranks, self.num_nodes, self.num_slots, self.rank_alive.tobytes()))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        slots, dead = np.diff(self.first_slot), np.flatnonzero(self.rank_alive == 0)
+        return _restore, (self.num_nodes, slots, self.rank_node.copy(), dead, self.rank_speed.copy())
+
     def __repr__(self) -> str:
         dead = self.num_ranks - self.num_live_ranks
         lost = f", {dead} dead" if dead else ""
         return f"Topology({self.num_ranks} ranks, {self.num_nodes} nodes, {self.num_slots} slots{lost})"
+
+
+def _restore(num_nodes: int, slots: Any, node: Any, dead: Any, speed: Any) -> Topology:
+    """A topology that was pickled or copied."""
+    return Topology(len(slots), num_nodes=num_nodes, rank_slots=slots, rank_node=node, dead=dead, rank_speed=speed)
 
 
 def _per_rank(value: Any, name: str, ranks: int) -> NDArray[Any] | None:

@@ -90,7 +90,7 @@ def test_integers_are_borrowed_and_kept_alive() -> None:
 
 
 def test_tensors_are_borrowed() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", exc_type=ImportError)
     tensor = torch.from_numpy(COUNTS.copy())
     load = eplb.Load(tensor[:, 2:])
     assert np.shares_memory(load._counts, tensor.numpy())
@@ -147,7 +147,7 @@ def test_refused(counts: Any, error: type[Exception], message: str) -> None:
 
 @pytest.mark.parametrize("kind", ["sparse", "meta", "complex"])
 def test_odd_tensors_are_refused(kind: str) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", exc_type=ImportError)
     tensor = {
         "sparse": lambda: torch.eye(3).to_sparse(),
         "meta": lambda: torch.ones(3, 3, device="meta"),

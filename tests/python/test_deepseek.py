@@ -44,7 +44,7 @@ def test_primitives_against_numpy(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_against_torch(shape: tuple[int, int, int, int, int], rng: np.random.Generator) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", exc_type=ImportError)
     import restatement
 
     experts, slots, groups, nodes, ranks = shape
@@ -57,7 +57,7 @@ def test_against_torch(shape: tuple[int, int, int, int, int], rng: np.random.Gen
 
 @pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "uint8", "float64", "float32", "float16", "bfloat16"])
 def test_torch_in_torch_out(dtype: str) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", exc_type=ImportError)
     load = torch.arange(1, 25).reshape(2, 12).to(getattr(torch, dtype))
     expected = restated.rebalance_experts(np.arange(1, 25).reshape(2, 12), 16, 4, 2, 8)
     for mine, theirs in zip(eplb.rebalance_experts(load, 16, 4, 2, 8), expected):
@@ -68,7 +68,7 @@ def test_torch_in_torch_out(dtype: str) -> None:
 
 
 def test_torch_views_and_gradients() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", exc_type=ImportError)
     base = torch.arange(1.0, 49.0).reshape(4, 12)
     expected = eplb.rebalance_experts(base[::2].clone(), 16, 4, 2, 8)
     for load in (base[::2], base[::2].clone().requires_grad_(), base.T.contiguous().T[::2]):

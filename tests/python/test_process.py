@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
+import pickle
 import resource
 import subprocess
 import sys
@@ -85,9 +87,9 @@ def test_views_keep_their_owner_alive(load: np.ndarray) -> None:
     gc.collect()
     assert alive() is not None
     churn = [eplb.plan(load + 1, num_ranks=8, num_slots=40) for _ in range(20)]
-    for view, copy in zip(views, copies):
+    for view, kept in zip(views, copies):
         assert not view.flags.owndata and not view.flags.writeable
-        np.testing.assert_array_equal(view, copy)
+        np.testing.assert_array_equal(view, kept)
     del views, view, churn
     gc.collect()
     assert alive() is None
@@ -193,3 +195,15 @@ def test_neither_torch_nor_matplotlib_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_nouns_go_to_other_processes(load: np.ndarray) -> None:
+    plan = eplb.plan(load, rank_slots=[10, 0, 12, 20], num_nodes=2, dead=[1], rank_speed=[1, 2, 3, 4])
+    for noun in (plan.topology, plan.placement, eplb.Load(load), eplb.Load(load / 7)):
+        assert pickle.loads(pickle.dumps(noun)) == noun == copy.deepcopy(noun)
+    borrowed = load.copy()
+    apart = copy.deepcopy(eplb.Load(borrowed))
+    borrowed[:] = 1
+    assert apart == eplb.Load(load)
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(plan)

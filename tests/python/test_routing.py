@@ -45,7 +45,7 @@ def test_kinds_and_shapes(plan: eplb.Plan) -> None:
     assert expected.shape == ids.shape and expected.dtype == np.int32
     for same in (ids.astype(">i2"), ids.astype(np.int64), ids[::-1].copy()[::-1], ids.tolist()):
         np.testing.assert_array_equal(eplb.Router.of(plan).route(1, same), expected)
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", exc_type=ImportError)
     answer = eplb.Router.of(plan).route(1, torch.from_numpy(ids))
     assert isinstance(answer, torch.Tensor) and answer.dtype == torch.int32 and answer.numpy().tolist() == expected.tolist()
 

@@ -122,7 +122,7 @@ def test_all_layers(load: np.ndarray) -> None:
 
 
 def test_tensors(load: np.ndarray) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", exc_type=ImportError)
     plan = eplb.plan(load, num_ranks=8, num_slots=40)
     quota = eplb.resplit(torch.from_numpy(load), plan).quota
     assert isinstance(quota, torch.Tensor) and quota.dtype == torch.int64
