@@ -75,12 +75,39 @@ static void spares_beyond_the_caps_are_left(void **state)
         assert_int_equal(count[e], 2);
 }
 
+/* As few as keep replicas at or below the limit; the rest to experts below half of it. */
+static void large_replicas_leave_spares_to_others(void **state)
+{
+    (void)state;
+    static layer_case c;
+    static const int64_t load[5] = {100, 50, 20, 19, 5};
+    int32_t count[5];
+    bool fits;
+    arena scratch;
+    replica_work work;
+    case_init(&c, 5, 4, 3);
+    memcpy(c.load, load, sizeof load);
+    case_refresh(&c);
+    arena_init(&scratch, NULL);
+    assert_int_equal(replica_work_init(&work, &c.problem, &scratch, NULL), EPLB_OK);
+    assert_int_equal(replica_counts_large(&work, 5, 10, 4, 50 * work.scale, count, &fits, &scratch, NULL),
+                     EPLB_OK);
+    static const int32_t expected[5] = {2, 1, 3, 3, 1};
+    assert_true(fits);
+    assert_memory_equal(count, expected, sizeof expected);
+    assert_int_equal(replica_counts_large(&work, 5, 10, 4, 20 * work.scale, count, &fits, &scratch, NULL),
+                     EPLB_OK);
+    assert_false(fits); /* 5 replicas of the first, cap 4 */
+    arena_destroy(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(largest_replica_is_least),
         cmocka_unit_test(spares_are_even_without_load),
         cmocka_unit_test(spares_beyond_the_caps_are_left),
+        cmocka_unit_test(large_replicas_leave_spares_to_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
