@@ -10,16 +10,18 @@
 #include <string.h>
 
 #include "manual/manual.h"
+#include "visible_text.h"
 
 enum { MAX_OPTIONS = 64, HELP = 1000 };
 
 static void message(const command *self, const char *prefix, const char *format, va_list arguments)
 {
+    char text[2048], shown[4096];
+    (void)vsnprintf(text, sizeof text, format, arguments);
     (void)fflush(stdout);
     (void)fprintf(stderr, self == NULL ? "eplb: %s%s" : "eplb %s: %s", self == NULL ? "" : self->name,
                   prefix);
-    (void)vfprintf(stderr, format, arguments);
-    (void)fputc('\n', stderr);
+    (void)fprintf(stderr, "%s\n", visible_text(text, shown, sizeof shown));
 }
 
 int complain(const command *self, const char *format, ...)

@@ -17,6 +17,7 @@
 #include "published.h"
 #include "report/summary.h"
 #include "report/table.h"
+#include "visible_text.h"
 
 enum { SHOWN = 20, WHERE = 120 };
 
@@ -271,8 +272,9 @@ static int print_imbalance(const verify_run *run)
         status = fail_library(run->self, &error);
     } else {
         summary s = summarize(imbalance, file->num_layers);
-        (void)printf("imbalance on %s: mean %.4f, worst %.4f in layer %d\n", run->values.load, s.mean,
-                     s.worst, (int)s.worst_index);
+        char name[1024];
+        (void)printf("imbalance on %s: mean %.4f, worst %.4f in layer %d\n",
+                     visible_text(run->values.load, name, sizeof name), s.mean, s.worst, (int)s.worst_index);
     }
     eplb_placement_destroy(placement);
     free(imbalance);
@@ -282,7 +284,8 @@ static int print_imbalance(const verify_run *run)
 static int print_tables(const verify_run *run)
 {
     const io_document *file = &run->file;
-    (void)printf("%s: %s, ", run->path, io_format_name((int)file->format));
+    char name[1024];
+    (void)printf("%s: %s, ", visible_text(run->path, name, sizeof name), io_format_name((int)file->format));
     print_count(stdout, file->num_layers, "layer");
     (void)fputs(", ", stdout);
     print_count(stdout, file->num_experts, "expert");
