@@ -1,6 +1,5 @@
 /* The eplb command: a table of commands and what stands before one. Each command is one file of this folder.
  */
-#include <signal.h>
 #include <string.h>
 
 #include <eplb/status.h>
@@ -78,7 +77,6 @@ static int run_option(const char *name, const char *value)
 
 int main(int argc, char **argv)
 {
-    (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write, told like any other */
     io_output_catch_signals();
     if (argc < 2) {
         manual_overview(stderr, commands);

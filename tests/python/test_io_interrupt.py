@@ -10,7 +10,7 @@ import pytest
 COMMAND = os.environ.get("EPLB_COMMAND", "build/eplb")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_interrupted_write(tmp_path: pathlib.Path, number: signal.Signals) -> None:
     target = tmp_path / "load.json"
     target.write_bytes(b"the old file")

@@ -42,12 +42,14 @@ static void remove_pending(int number)
     (void)raise(number); /* the handler is reset: now with the signal's own effect */
 }
 
-static const int ending_signals[] = {SIGHUP, SIGINT, SIGTERM};
+static const int ending_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 #define NUM_ENDING_SIGNALS (sizeof ending_signals / sizeof *ending_signals)
 
 void io_output_catch_signals(void)
 {
     struct sigaction action = {.sa_handler = remove_pending, .sa_flags = (int)SA_RESETHAND};
+    (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe and a limit of the file's size are errors of write, */
+    (void)signal(SIGXFSZ, SIG_IGN); /* told like any other */
     for (size_t i = 0; i < NUM_ENDING_SIGNALS; i++) {
         struct sigaction before;
         if (sigaction(ending_signals[i], NULL, &before) == 0 &&
@@ -86,11 +88,57 @@ static void output_free(io_output *output)
     free(output);
 }
 
-/* The file that a rename must replace: links are followed, so that a link stays a link. */
+/* Where a link points: its text, beside the link's own folder unless absolute. NULL: memory is out or it is
+ * no link any more. */
+static char *read_link(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    size_t folder = name != NULL ? (size_t)(name - path) + 1 : 0;
+    char *target = calloc(folder + PATH_MAX + 1, 1);
+    if (target == NULL)
+        return NULL;
+    memcpy(target, path, folder);
+    ssize_t length = readlink(path, target + folder, PATH_MAX);
+    if (length < 0) {
+        free(target);
+        return NULL;
+    }
+    if (target[folder] == '/')
+        memmove(target, target + folder, (size_t)length + 1);
+    return target;
+}
+
+/* The file that a rename must replace: links are followed, so that a link stays a link, also one whose file
+ * is not there yet. (A ring of links was refused before.) */
 static char *resolve_target(const char *path)
 {
-    char *resolved = realpath(path, NULL);
-    return resolved != NULL ? resolved : strdup(path);
+    char *target = realpath(path, NULL);
+    struct stat status;
+    if (target != NULL)
+        return target;
+    target = strdup(path);
+    while (target != NULL && lstat(target, &status) == 0 && S_ISLNK(status.st_mode)) {
+        char *next = read_link(target);
+        free(target);
+        target = next;
+    }
+    return target;
+}
+
+/* The path of a file beside the target, for mkstemp; of a long name only the first part. */
+static char *temporary_name(const char *target)
+{
+    static const char suffix[] = ".XXXXXX";
+    const char *slash = strrchr(target, '/');
+    size_t folder = slash != NULL ? (size_t)(slash - target) + 1 : 0, name = strlen(target + folder);
+    if (name + sizeof suffix > NAME_MAX)
+        name = NAME_MAX - sizeof suffix;
+    char *path = malloc(folder + name + sizeof suffix);
+    if (path == NULL)
+        return NULL;
+    memcpy(path, target, folder + name);
+    memcpy(path + folder + name, suffix, sizeof suffix);
+    return path;
 }
 
 /* Permissions of the file that is replaced, or those that open(O_CREAT) would give. */
@@ -106,16 +154,10 @@ static mode_t target_mode(const char *target)
 
 static eplb_status open_temporary(io_output *output, const char *path, io_error *error)
 {
-    static const char suffix[] = ".XXXXXX";
     output->target = resolve_target(path);
-    if (output->target == NULL)
-        return io_fail_memory(error, path, "a path");
-    size_t length = strlen(output->target);
-    output->temporary = malloc(length + sizeof suffix);
+    output->temporary = output->target != NULL ? temporary_name(output->target) : NULL;
     if (output->temporary == NULL)
         return io_fail_memory(error, path, "a path");
-    memcpy(output->temporary, output->target, length);
-    memcpy(output->temporary + length, suffix, sizeof suffix);
     output->descriptor = make_temporary(output->temporary);
     if (output->descriptor < 0) {
         int reason = errno;
@@ -135,6 +177,8 @@ static eplb_status open_path(io_output *output, const char *path, io_error *erro
         return io_fail(error, EPLB_ERROR_INVALID, "the path of the output is empty");
     struct stat status;
     bool exists = stat(path, &status) == 0;
+    if (!exists && errno != ENOENT) /* a ring of links, a name too long */
+        return io_fail_errno(error, path, "write it", errno);
     if (exists && S_ISDIR(status.st_mode))
         return io_fail(error, EPLB_ERROR_SYSTEM, "%s: is a folder; the output needs the path of a file",
                        path);

@@ -2,8 +2,7 @@
  *
  * A path that names a regular file, or nothing yet, is written to a temporary file beside it
  * and renamed; a symbolic link is followed. Standard output ("-" or NULL), devices and pipes are written
- * directly. Errors stick: writers need not check each call, close reports the first one. SIGPIPE must be
- * ignored by the process, so that a closed pipe is an error and not a signal. */
+ * directly. Errors stick: writers need not check each call, close reports the first one. */
 #ifndef IO_OUTPUT_H
 #define IO_OUTPUT_H
 
@@ -13,7 +12,8 @@
 
 typedef struct io_output io_output;
 
-/* From now on SIGHUP, SIGINT and SIGTERM take away an unfinished file before they end the process. */
+/* From now on SIGHUP, SIGINT, SIGQUIT and SIGTERM take away an unfinished file before they end the process;
+ * SIGPIPE and SIGXFSZ are ignored, so that a closed pipe and a limit of the size are errors, not signals. */
 void io_output_catch_signals(void);
 
 eplb_status io_output_open(io_output **output, const char *path, io_error *error);

@@ -41,7 +41,7 @@ static inline int files_teardown(void **state)
 /* Path of a file in the private folder; up to four live at a time. */
 static inline const char *file_path(const char *name)
 {
-    static char paths[4][200];
+    static char paths[4][400];
     static int next;
     char *path = paths[next++ % 4];
     (void)snprintf(path, sizeof paths[0], "%s/%s", files_folder, name);

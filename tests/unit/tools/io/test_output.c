@@ -2,6 +2,7 @@
 #include "unit/tools/io/files.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -79,6 +80,51 @@ static void test_mode_and_link_are_kept(void **state)
     (void)unlink(link);
 }
 
+static void test_link_to_nothing_is_followed(void **state)
+{
+    (void)state;
+    io_output *output;
+    io_error error;
+    const char *target = file_path("later"), *link = file_path("link"), *ring = file_path("ring");
+    assert_int_equal(symlink("later", link), 0); /* beside the link, not in the working directory */
+    assert_int_equal(symlink("ring", ring), 0);
+    assert_int_equal(io_output_open(&output, link, &error), EPLB_OK);
+    io_output_text(output, "new");
+    assert_int_equal(io_output_close(output, &error), EPLB_OK);
+    struct stat status;
+    assert_int_equal(lstat(link, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+    char *text = file_text(target);
+    assert_string_equal(text, "new");
+    free(text);
+    assert_int_equal(io_output_open(&output, ring, &error), EPLB_ERROR_SYSTEM);
+    assert_mentions(error.text, "Too many levels of symbolic links");
+    assert_int_equal(lstat(ring, &status), 0);
+    (void)unlink(link);
+    (void)unlink(ring);
+}
+
+static void test_longest_name(void **state)
+{
+    (void)state;
+    io_output *output;
+    io_error error;
+    char name[NAME_MAX + 2];
+    memset(name, 'n', sizeof name - 1);
+    name[NAME_MAX] = '\0';
+    const char *path = file_path(name);
+    assert_int_equal(io_output_open(&output, path, &error), EPLB_OK);
+    io_output_text(output, "new");
+    assert_int_equal(io_output_close(output, &error), EPLB_OK);
+    char *text = file_text(path);
+    assert_string_equal(text, "new");
+    free(text);
+    name[NAME_MAX] = 'n';
+    name[NAME_MAX + 1] = '\0';
+    assert_int_equal(io_output_open(&output, file_path(name), &error), EPLB_ERROR_SYSTEM);
+    assert_mentions(error.text, "File name too long");
+}
+
 static eplb_status write_to(const char *path, size_t bytes, io_error *error)
 {
     io_output *output;
@@ -136,7 +182,8 @@ int main(void)
         cmocka_unit_test(test_absent_until_closed), cmocka_unit_test(test_abandoned_leaves_the_old_file),
         cmocka_unit_test(test_long_writes),         cmocka_unit_test(test_mode_and_link_are_kept),
         cmocka_unit_test(test_full_disk),           cmocka_unit_test(test_closed_pipe),
-        cmocka_unit_test(test_bad_paths),
+        cmocka_unit_test(test_bad_paths),           cmocka_unit_test(test_link_to_nothing_is_followed),
+        cmocka_unit_test(test_longest_name),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);
 }
