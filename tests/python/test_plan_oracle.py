@@ -27,7 +27,6 @@ sparse = pytest.importorskip("scipy.sparse")
 EPLB = os.environ.get("EPLB_COMMAND", str(pathlib.Path(__file__).resolve().parents[2] / "build" / "eplb"))
 # What the solvers promise, relative to the optimum.
 SOLVED = 1e-6
-SPILLS = (0,)
 Layers = Sequence[Sequence[int]]
 
 
@@ -313,8 +312,8 @@ class Tally:
         assert self.worst <= worst, said
 
 
-# The numbers given to `expect` are measured on these seeds, rounded: a planner that gets worse fails.
-@pytest.mark.parametrize(("split", "share", "worst"), [("equal", 0.97, 1.051), ("weighted", 1.0, 1.0 + SOLVED)])
+# The numbers given to `expect` are measured on these seeds, with a little room: a planner that gets worse fails.
+@pytest.mark.parametrize(("split", "share", "worst"), [("equal", 0.95, 1.05), ("weighted", 1.0, 1.0 + SOLVED)])
 def test_optimum_over_all_placements(tmp_path: pathlib.Path, split: str, share: float, worst: float) -> None:
     rng = random.Random(11)
     tally = Tally()
@@ -330,7 +329,7 @@ def test_optimum_over_all_placements(tmp_path: pathlib.Path, split: str, share: 
     tally.expect(share, worst)
 
 
-@pytest.mark.parametrize(("split", "share", "worst"), [("equal", 0.96, 1.22), ("weighted", 1.0, 1.0 + SOLVED)])
+@pytest.mark.parametrize(("split", "share", "worst"), [("equal", 0.92, 1.22), ("weighted", 1.0, 1.0 + SOLVED)])
 def test_optimum_within_a_number_of_moves(tmp_path: pathlib.Path, split: str, share: float, worst: float) -> None:
     rng = random.Random(12)
     tally = Tally()
@@ -354,7 +353,7 @@ def test_optimum_within_a_number_of_moves(tmp_path: pathlib.Path, split: str, sh
     tally.expect(share, worst)
 
 
-@pytest.mark.parametrize(("split", "share", "worst"), [("equal", 0.98, 1.21), ("weighted", 0.92, 1.3)])
+@pytest.mark.parametrize(("split", "share", "worst"), [("equal", 0.97, 1.1), ("weighted", 0.9, 1.3)])
 def test_optimum_on_uneven_ranks(tmp_path: pathlib.Path, split: str, share: float, worst: float) -> None:
     """Slots and speeds differ, one rank may be dead."""
     rng = random.Random(13)
@@ -387,17 +386,21 @@ def placed_away(document: dict, layer: int, groups: int) -> int:
     return sum(sum(row) - max(row) for row in inside)
 
 
-@pytest.mark.parametrize(("split", "share", "worst"), [("equal", 0.93, 1.85), ("weighted", 0.87, 1.24)])
-def test_optimum_on_nodes(tmp_path: pathlib.Path, split: str, share: float, worst: float) -> None:
+# Spilled replicas: how often the optimum is reached with 0, 1, 2 of them.
+ON_NODES = [("equal", ((0.87, 1.1), (0.4, 1.6), (0.4, 1.7))), ("weighted", ((0.8, 1.3), (0.06, 1.6), (0, 1.85)))]
+
+
+@pytest.mark.parametrize(("split", "expected"), ON_NODES)
+def test_optimum_on_nodes(tmp_path: pathlib.Path, split: str, expected: Sequence[tuple[float, float]]) -> None:
     """Groups stay on nodes but for the replicas that may spill."""
     rng = random.Random(14)
-    tally = Tally()
+    tallies = [Tally() for _ in expected]
     for experts, width, slots, groups in [(4, 4, 2, 2), (4, 4, 2, 4), (8, 4, 3, 4), (6, 4, 3, 2)]:
         layers = [draw_load(rng, experts, kind) for kind in range(4)]
         ranks = Ranks([slots] * width, nodes=2)
         size = ("--ranks", width, "--slots", width * slots, "--nodes", 2, "--groups", groups)
         before = [math.inf] * len(layers)
-        for spill in SPILLS:
+        for spill, tally in enumerate(tallies):
             document = plan(tmp_path, layers, *size, "--split", split, "--spill", spill)
             for layer, load in enumerate(layers):
                 assert placed_away(document, layer, groups) <= spill
@@ -408,7 +411,8 @@ def test_optimum_on_nodes(tmp_path: pathlib.Path, split: str, share: float, wors
                 assert reached <= before[layer] * (1 + 1e-12), "more freedom, less balance"
                 before[layer] = reached
             assert document.get("spilled", 0) <= spill * len(layers)
-    tally.expect(share, worst)
+    for tally, (share, worst) in zip(tallies, expected, strict=True):
+        tally.expect(share, worst)
 
 
 def test_enough_slots_are_exactly_even(tmp_path: pathlib.Path) -> None:
