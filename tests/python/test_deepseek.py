@@ -42,6 +42,19 @@ def test_primitives_against_numpy(data: st.DataObject) -> None:
         np.testing.assert_array_equal(mine, theirs)
 
 
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.data())
+def test_ties_and_zeros_against_numpy(nodes: int, per_node: int, size: int, data: st.DataObject) -> None:
+    """Small whole loads, so that sums are exact in any order, with as many ties and zeros as it takes."""
+    groups = nodes * data.draw(st.integers(1, 3)) + data.draw(st.sampled_from([0, 0, 1]))
+    ranks, experts = nodes * per_node, groups * size
+    slots = (-(-experts // ranks) + data.draw(st.integers(0, 2))) * ranks
+    row = st.lists(st.integers(0, 5), min_size=experts, max_size=experts)
+    load = np.array(data.draw(st.lists(row, min_size=1, max_size=2)))
+    expected = restated.rebalance_experts(load, slots, groups, nodes, ranks)
+    for mine, theirs in zip(eplb.rebalance_experts(load, slots, groups, nodes, ranks), expected):
+        np.testing.assert_array_equal(mine, theirs)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_against_torch(shape: tuple[int, int, int, int, int], rng: np.random.Generator) -> None:
     torch = pytest.importorskip("torch", exc_type=ImportError)

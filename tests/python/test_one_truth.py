@@ -12,7 +12,7 @@ from typing import Any, Iterator
 import pytest
 
 import eplb
-from eplb import errors, native
+from eplb import document, errors, load, native, routing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = sorted((ROOT / "include" / "eplb").glob("*.h"))
@@ -115,6 +115,18 @@ def test_every_status_has_its_class() -> None:
     classes = {value for value in vars(errors).values() if isinstance(value, type) and value.__module__ == "eplb.errors"}
     assert classes - {errors.EplbError} == set(native._CLASS_OF_STATUS.values())
     assert all(getattr(eplb, cls.__name__) is cls for cls in classes)
+
+
+@pytest.mark.parametrize(
+    "prefix, values",
+    [
+        ("EPLB_SPLIT_", document.SPLITS.values()),
+        ("EPLB_ROUTE_", routing._RULES.values()),
+        ("EPLB_ELEMENT_", load._ELEMENTS.values()),
+    ],
+)
+def test_every_choice_is_offered(prefix: str, values: Any) -> None:
+    assert {getattr(native.lib, name) for name in dir(native.lib) if name.startswith(prefix)} == set(values)
 
 
 def struct_fields(name: str) -> set[str]:
