@@ -94,6 +94,8 @@ static eplb_status list_members(io_archive *archive, io_error *error)
         size_t length = full != NULL ? strlen(full) : 0;
         if (length < 4 || strcmp(full + length - 4, ".npy") != 0)
             continue;
+        if (zip_name_locate(archive->zip, full, 0) != i)
+            return io_fail(error, EPLB_ERROR_INVALID, "%s: the archive holds %s twice", archive->name, full);
         archive->members[used] = strndup(full, length - 4);
         if (archive->members[used] == NULL)
             return io_fail_memory(error, archive->name, "the names of its arrays");

@@ -75,6 +75,9 @@ static const char *choose_member(const io_archive *archive, const char *name, io
     if (io_archive_has(archive, "topk"))
         (void)io_fail(error, EPLB_ERROR_INVALID,
                       "%s: holds token routing (topk), not a load; --topk counts it", name);
+    else if (io_archive_has(archive, "physical_to_logical_map"))
+        (void)io_fail(error, EPLB_ERROR_INVALID,
+                      "%s: holds a placement (physical_to_logical_map), not a load", name);
     else if (io_archive_member(archive, 1) == NULL)
         return first;
     else {

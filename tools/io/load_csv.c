@@ -1,5 +1,5 @@
 /* Loads in CSV: a row is a layer, its fields are the experts. Fields end at a comma, a semicolon or a tab;
- * lines that start with # are comments; a first line whose first field is no number is a header. Windows are
+ * lines that start with # are comments; a first line whose first field is a name is a header. Windows are
  * separated by empty lines, or told by index columns: a header that starts with `layer`, or with `window` and
  * `layer`. Streams line by line. */
 #include <stdio.h>
@@ -20,6 +20,7 @@ typedef struct csv_reader {
     int64_t header_fields; /* 0: no header */
     int index_columns;     /* 0, 1 (layer) or 2 (window, layer) */
     bool first;            /* no row or header yet */
+    char separator;        /* of the file's fields; 0: none seen yet */
     int64_t window;        /* of the row before */
     int64_t first_layer;   /* number of a window's first layer */
 } csv_reader;
@@ -61,6 +62,11 @@ static eplb_status read_line(csv_reader *csv, bool *more, io_error *error)
     return io_input_status(csv->input, error);
 }
 
+static const char *separator_name(char separator)
+{
+    return separator == ',' ? "a comma" : separator == ';' ? "a semicolon" : "a tab";
+}
+
 /* Cuts the next field out of *rest, without surrounding blanks and quotes; NULL after the last. */
 static char *next_field(char **rest)
 {
@@ -97,6 +103,12 @@ static eplb_status parse_field(const csv_reader *csv, const char *field, int64_t
     }
 }
 
+/* What a number may start with, or a quote that is not closed: then a wrong count, not a name. */
+static bool starts_as_number(const char *field)
+{
+    return strchr("0123456789+-.\"'", *field) != NULL;
+}
+
 /* A header is told by its first field: a name, or empty as in a table with an index column. A later field
  * that is no number is then a wrong count, not a header that hides the row. */
 static eplb_status is_header(const csv_reader *csv, bool *header, io_error *error)
@@ -110,7 +122,8 @@ static eplb_status is_header(const csv_reader *csv, bool *header, io_error *erro
     if (*first == '\0')
         *header = rest != NULL;
     else
-        *header = io_number_parse(first, strlen(first), true, &number) == IO_NUMBER_SYNTAX;
+        *header = io_number_parse(first, strlen(first), true, &number) == IO_NUMBER_SYNTAX &&
+                  !starts_as_number(first);
     free(copy);
     return EPLB_OK;
 }
@@ -194,16 +207,35 @@ static eplb_status take_row(csv_reader *csv, io_error *error)
     return windows_end_row(csv->windows, error);
 }
 
+/* One kind of separator in a file: where two meet, one is a decimal comma or a slip, and either reading would
+ * be a guess. */
+static eplb_status check_separator(csv_reader *csv, io_error *error)
+{
+    for (const char *at = csv->line; (at = strpbrk(at, ",;\t")) != NULL; at++) {
+        if (csv->separator != 0 && *at != csv->separator)
+            return io_fail(error, EPLB_ERROR_INVALID,
+                           "%s: line %lld: fields end at %s and at %s; one of them is wanted, and a point as "
+                           "decimal mark",
+                           csv->input->name, (long long)csv->number, separator_name(csv->separator),
+                           separator_name(*at));
+        csv->separator = *at;
+    }
+    return EPLB_OK;
+}
+
 static eplb_status take_line(csv_reader *csv, io_error *error)
 {
     if (csv->length == 0)
         return csv->windows->row > 0 ? windows_end_window(csv->windows, error) : EPLB_OK;
     if (csv->line[0] == '#')
         return EPLB_OK;
+    eplb_status status = check_separator(csv, error);
+    if (status != EPLB_OK)
+        return status;
     if (csv->first) {
         csv->first = false;
         bool header = false;
-        eplb_status status = is_header(csv, &header, error);
+        status = is_header(csv, &header, error);
         if (status != EPLB_OK || header) {
             if (status == EPLB_OK)
                 take_header(csv);

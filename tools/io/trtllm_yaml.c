@@ -138,6 +138,24 @@ static eplb_status read_slots(yaml_reader *reader)
     return EPLB_OK;
 }
 
+/* The number of a layer: above the one before. */
+static eplb_status take_layer(yaml_reader *reader, int64_t *layer)
+{
+    eplb_status status = take_int(reader, 0, EPLB_MAX_LAYERS - 1, layer);
+    if (status != EPLB_OK || reader->rows == 0)
+        return status;
+    int32_t before = reader->document->layer_ids[reader->rows - 1];
+    if (*layer > before)
+        return EPLB_OK;
+    char message[96];
+    if (*layer == before)
+        (void)snprintf(message, sizeof message, "layer %" PRId64 " is there twice", *layer);
+    else
+        (void)snprintf(message, sizeof message, "layer %" PRId64 " after layer %d; they must ascend", *layer,
+                       (int)before);
+    return yaml_fail(reader, message);
+}
+
 static eplb_status read_assignments(yaml_reader *reader)
 {
     io_document *document = reader->document;
@@ -149,8 +167,7 @@ static eplb_status read_assignments(yaml_reader *reader)
         if (status != EPLB_OK || reader->event.type == YAML_MAPPING_END_EVENT)
             break;
         int64_t layer;
-        int64_t after = reader->rows > 0 ? document->layer_ids[reader->rows - 1] + (int64_t)1 : 0;
-        status = take_int(reader, after, EPLB_MAX_LAYERS - 1, &layer); /* ascending, none twice */
+        status = take_layer(reader, &layer);
         int32_t *ids = status == EPLB_OK ? realloc(document->layer_ids, (reader->rows + 1) * sizeof *ids)
                                          : document->layer_ids;
         if (status == EPLB_OK && ids == NULL)

@@ -251,7 +251,9 @@ static void test_csv(void **state)
     const int64_t counts[6] = {1, 2, 3, 4, 5, 6}, eight[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     assert_counts(file_with_text("a", "1,2,3\n4,5,6\n"), 1, 2, 3, counts);
     assert_counts(file_with_text("a", "1,2,3\n4,5,6"), 1, 2, 3, counts);
-    assert_counts(file_with_text("a", "a,b,c\r\n1, 2,3\r\n4;5\t6\r\n"), 1, 2, 3, counts);
+    assert_counts(file_with_text("a", "a,b,c\r\n1, 2,3\r\n4 ,5,6\r\n"), 1, 2, 3, counts);
+    assert_counts(file_with_text("a", "1;2;3\n4;5;6\n"), 1, 2, 3, counts);
+    assert_counts(file_with_text("a", "1\t2\t3\n4\t5\t6\n"), 1, 2, 3, counts);
     assert_counts(file_with_text("a", "# note\n1,2\n3,4\n\n\n5,6\n7,8\n\n"), 2, 2, 2, eight);
     assert_counts(file_with_text("a", "window,layer,a,b\n0,3,1,2\n0,4,3,4\n1,3,5,6\n1,4,7,8\n"), 2, 2, 2,
                   eight);

@@ -284,7 +284,7 @@ static void test_engine_refusals(void **state)
          "device_list[0].device_expert[0]", "an integer"},
         {"num_slots: 3\ninitial_global_assignments:\n  0: [0, 1]\n", "num_slots is 3", "2 slots"},
         {"initial_global_assignments:\n  0: [0, 1]\n  1: [0]\n", "line 3", "a layer of 1 slots"},
-        {"initial_global_assignments:\n  1: [0]\n  0: [0]\n", "line 3", "0 is not in 2"},
+        {"initial_global_assignments:\n  1: [0]\n  0: [0]\n", "line 3", "layer 0 after layer 1"},
         {"initial_global_assignments:\n  0: [0, x]\n", "line 2, column 10", "'x' is not an integer"},
         {"initial_global_assignments: &a {}\n", "no initial_global_assignments", ""},
         {"a: 1\n", "unknown key 'a'", "num_slots"},
