@@ -12,13 +12,15 @@ add_test(NAME check.command_line COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-com
 add_test(NAME check.command_line.self_test COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-command-line --self-test)
 set_tests_properties(check.command_line check.command_line.self_test PROPERTIES LABELS check TIMEOUT 120)
 
-# The quality figures are those of the committed file, the pictures those of the figures.
-foreach(script quality-results plot-frontier)
+# The quality figures are those of the committed file; pictures and table are what the figures give.
+foreach(script quality-results plot-frontier quality-table)
   add_test(NAME check.${script}.self_test COMMAND ${EPLB_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/scripts/${script} --self-test)
   set_tests_properties(check.${script}.self_test PROPERTIES LABELS check TIMEOUT 120)
 endforeach()
-add_test(NAME check.plot-frontier COMMAND ${EPLB_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/scripts/plot-frontier)
-set_tests_properties(check.plot-frontier PROPERTIES LABELS check TIMEOUT 120)
+foreach(script plot-frontier quality-table)
+  add_test(NAME check.${script} COMMAND ${EPLB_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/scripts/${script})
+  set_tests_properties(check.${script} PROPERTIES LABELS check TIMEOUT 120)
+endforeach()
 add_test(NAME quality COMMAND ${EPLB_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/scripts/quality-results)
 set_tests_properties(quality PROPERTIES LABELS quality TIMEOUT 600)
 
