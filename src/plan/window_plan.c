@@ -18,6 +18,7 @@
 
 #define STEPS_PER_SLOT INT64_C(1000)
 #define LEAST_STEPS    INT64_C(50000)
+#define MOST_STEPS     INT64_C(400000)
 #define SUM_WORK       INT64_C(20000) /* for the plan on the sum: it is a start only */
 #define HEAT           0.003          /* of a search from nothing */
 #define REPAIR_HEAT    0.0003
@@ -141,7 +142,9 @@ static eplb_status bind_areas(window_planner *planner, arena *scratch, eplb_erro
 static int64_t steps_of(const layer_problem *problem)
 {
     int64_t steps = STEPS_PER_SLOT * problem->num_slots;
-    return problem->work_limit > 0 ? problem->work_limit : steps < LEAST_STEPS ? LEAST_STEPS : steps;
+    if (problem->work_limit > 0)
+        return problem->work_limit;
+    return steps < LEAST_STEPS ? LEAST_STEPS : steps > MOST_STEPS ? MOST_STEPS : steps;
 }
 
 /* Searches on from `found`; what was outside its area may stay. */
