@@ -15,7 +15,7 @@
 #include "plan/group_nodes.h"
 
 #define SPILL_STEPS 30000
-#define HEAT        0.1
+#define HEAT 0.1
 #define POWER_STEPS 4    /* ratios to the power 2^4 */
 #define HOTTEST     32   /* experts that may spill */
 #define SPILL_PRICE 1e-3 /* of a spilled replica, so that useless ones go */
@@ -75,7 +75,7 @@ static bool is_legal(const node_search *search, int32_t expert, int32_t node)
     const spill_nodes *state = search->state;
     int32_t spilled = spilled_of(state, search->problem->max_spill, expert, -1);
     int32_t home = home_of(search, expert), kept = state->count[expert] - spilled;
-    if (node == home || kept < 1 || kept > search->node_ranks[home])
+    if (node == home || (!search->by_need && (kept < 1 || kept > search->node_ranks[home])))
         return false;
     if (spilled_of(state, search->problem->max_spill, expert, node) > search->node_ranks[node])
         return false;
@@ -197,12 +197,31 @@ static uint32_t draw(node_search *search, int32_t bound)
     return random_below(&search->random, (uint32_t)bound);
 }
 
-/* Fewest replicas that fit a rank each, and a few more at random. */
+/* Fewest replicas that fit a rank each and a few more at random, as far as the ranks go. */
 static int32_t draw_count(node_search *search, int32_t expert)
 {
-    double load = (double)search->problem->load[expert];
-    return 1 + (int32_t)(load / search->rank_part) + (int32_t)draw(search, 6) +
-           spilled_of(search->state, search->problem->max_spill, expert, -1) / 4;
+    int32_t spilled = spilled_of(search->state, search->problem->max_spill, expert, -1);
+    int32_t most = search->node_ranks[home_of(search, expert)] + spilled;
+    double wanted = (double)search->problem->load[expert] / search->rank_part;
+    int32_t count = 1 + (int32_t)draw(search, 6) + (wanted < (double)most ? (int32_t)wanted : most);
+    if (count > most)
+        count = most - (int32_t)draw(search, 3);
+    return count > spilled ? count : spilled + 1;
+}
+
+/* An entry gets a hot expert; now and then a group leaves that node to make room. */
+static void spill_one(node_search *search, int32_t entry)
+{
+    const layer_problem *problem = search->problem;
+    spill_nodes *state = search->state;
+    int32_t e = search->hot[draw(search, search->num_hot)], node = (int32_t)draw(search, problem->num_nodes);
+    state->spill_expert[entry] = e;
+    state->spill_node[entry] = node;
+    if (spilled_of(state, problem->max_spill, e, -1) == 1 || draw(search, 2) == 0)
+        state->count[e] = draw_count(search, e);
+    int32_t group = (int32_t)draw(search, problem->num_groups);
+    if (draw(search, 4) == 0 && state->group_node[group] == node)
+        state->group_node[group] = (int32_t)draw(search, problem->num_nodes);
 }
 
 /* One random change of the state. */
@@ -234,11 +253,7 @@ static void change(node_search *search)
             state->count[e] += draw(search, 2) == 0 ? 1 : -1;
         return;
     default:
-        e = search->hot[draw(search, search->num_hot)];
-        state->spill_expert[entry] = e;
-        state->spill_node[entry] = (int32_t)draw(search, problem->num_nodes);
-        if (spilled_of(state, problem->max_spill, e, -1) == 1 || draw(search, 2) == 0)
-            state->count[e] = draw_count(search, e);
+        spill_one(search, entry);
         return;
     }
 }
@@ -338,6 +353,26 @@ static void read_problem(node_search *search)
     read_origin(search);
 }
 
+/* Where even all that may spill leaves a node or a hot expert's ranks above the mean, a replica may take that
+ * much more. */
+static void widen_room(node_search *search)
+{
+    const layer_problem *problem = search->problem;
+    double rank_speed = (double)problem->total_speed / (double)problem->num_ranks, reach = 1.0;
+    start_loads(search);
+    for (int32_t n = 0; n < problem->num_nodes; n++) {
+        double speed = search->node_speed[n] + rank_speed * (double)problem->max_spill;
+        double level = search->load[n] / (speed * search->mean);
+        reach = level > reach ? level : reach;
+    }
+    if (search->num_hot > 0 && !search->by_need) {
+        int32_t e = search->hot[0], replicas = search->node_ranks[home_of(search, e)] + problem->max_spill;
+        double level = (double)problem->load[e] / ((double)replicas * search->rank_part);
+        reach = level > reach ? level : reach;
+    }
+    search->room *= reach;
+}
+
 static void finish(spill_nodes *spill, const layer_problem *problem)
 {
     for (int32_t e = 0; e < problem->num_experts; e++) {
@@ -371,6 +406,7 @@ eplb_status spill_nodes_choose(spill_nodes *spill, const layer_problem *problem,
     if (status != EPLB_OK || !spill->fits)
         return status;
     read_problem(&search);
+    widen_room(&search);
     copy_state(spill, &state, problem);
     double now = value(&search), best = now;
     for (int32_t step = 0; problem->total > 0 && step < SPILL_STEPS; step++) {
