@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "plan/min_max_split.h"
 
+#define MOST_UNITS (INT64_C(1) << 24)
+
 /* A placement as a graph: replicas of each expert in order of their slots. */
 typedef struct split_case {
     min_max_graph graph;
@@ -89,10 +91,19 @@ eplb_status batch_split_quota(const layer_problem *problem, layer_answer *answer
                               eplb_error *error)
 {
     split_case split;
+    size_t experts = (size_t)problem->num_experts;
+    int64_t *load = arena_take(scratch, experts, sizeof *load);
+    if (load == NULL)
+        return error_memory(error, experts * sizeof *load, "split of a batch");
+    int64_t unit = 1; /* units per token: shares need not be whole tokens */
+    while (unit < MOST_UNITS && problem->total <= INT64_MAX / 8 / unit)
+        unit *= 2;
+    for (size_t e = 0; e < experts; e++)
+        load[e] = problem->load[e] * unit;
     eplb_status status = split_case_init(&split, problem, answer->expert, scratch, error);
     if (status != EPLB_OK)
         return status;
-    double imbalance = split_imbalance(&split, problem, problem->load, scratch);
+    double imbalance = split_imbalance(&split, problem, load, scratch);
     if (imbalance < 0.0)
         return error_memory(error, (size_t)problem->num_slots * sizeof(int64_t), "split of a batch");
     for (int32_t i = 0; i < split.graph.num_replicas; i++)

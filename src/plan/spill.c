@@ -10,6 +10,16 @@
 #include "plan/batch_split.h"
 #include "plan/policies.h"
 #include "plan/spill_nodes.h"
+#include "plan/window_plan.h"
+
+#define GOOD_ENOUGH 1.002
+
+static const window_aim equal_aim = {
+    .name = "spill",
+    .risk = {.caution = 1.0, .floating = 1.0, .power = 24},
+    .score = batch_split_mean,
+    .reason = "spill",
+};
 
 /* The placement with spilled replicas; *fits false: groups do not fit on the nodes. */
 static eplb_status place_spilled(const layer_problem *problem, double room, int32_t *expert, bool *fits,
@@ -24,32 +34,61 @@ static eplb_status place_spilled(const layer_problem *problem, double room, int3
     return *fits ? spill_nodes_place_weighted(&spill, problem, expert, scratch, error) : status;
 }
 
+/* A placement found so far and what the windows reach over it. */
+typedef struct contest {
+    const layer_problem *problem;
+    layer_answer *answer; /* the best */
+    double best;
+    bool changed; /* it is not the weighted policy's */
+    int32_t *next;
+} contest;
+
+static eplb_status compare(contest *c, arena *scratch, eplb_error *error)
+{
+    double reached;
+    eplb_status status = batch_split_mean(c->problem, c->next, &reached, scratch, error);
+    if (status != EPLB_OK || reached >= c->best)
+        return status;
+    c->best = reached;
+    c->changed = true;
+    memcpy(c->answer->expert, c->next, (size_t)c->problem->num_slots * sizeof *c->next);
+    return EPLB_OK;
+}
+
+/* Starts between nodes with different room, rest of each node by the tree; then, if the nodes are still not
+ * even, the search for equal shares: a placement that is good for them is better with chosen ones. */
+static eplb_status try_spilling(contest *c, arena *scratch, eplb_error *error)
+{
+    static const double rooms[] = {0.7, 0.8, 0.9, 1.0, 1.15};
+    bool fits = true;
+    eplb_status status = EPLB_OK;
+    for (size_t i = 0; status == EPLB_OK && fits && i < sizeof rooms / sizeof *rooms; i++) {
+        status = place_spilled(c->problem, rooms[i], c->next, &fits, scratch, error);
+        if (status == EPLB_OK && fits)
+            status = compare(c, scratch, error);
+    }
+    if (status != EPLB_OK || !fits || c->best <= GOOD_ENOUGH)
+        return status;
+    layer_answer equal = {.expert = c->next, .bound = 1.0};
+    status = window_plan(c->problem, &equal_aim, scratch, &equal, error);
+    return status == EPLB_OK ? compare(c, scratch, error) : status;
+}
+
 /* The best of the weighted plan without spilling and of those with. */
 static eplb_status plan_weighted(const layer_problem *problem, arena *scratch, layer_answer *answer,
                                  eplb_error *error)
 {
-    static const double rooms[] = {0.7, 0.8, 0.9, 1.0, 1.15};
     size_t slots = (size_t)problem->num_slots;
-    int32_t *spilled = arena_take(scratch, slots, sizeof *spilled);
-    if (spilled == NULL)
-        return error_memory(error, slots * sizeof *spilled, "a plan with spilled replicas");
-    double best, next;
-    bool better = false, fits = problem->max_moves >= problem->num_slots;
+    contest c = {.problem = problem, .answer = answer, .next = arena_take(scratch, slots, sizeof(int32_t))};
+    if (c.next == NULL)
+        return error_memory(error, slots * sizeof(int32_t), "a plan with spilled replicas");
     eplb_status status = plan_layer_weighted(problem, scratch, answer, error);
     if (status == EPLB_OK)
-        status = batch_split_mean(problem, answer->expert, &best, scratch, error);
+        status = batch_split_mean(problem, answer->expert, &c.best, scratch, error);
     answer->bound = 1.0; /* that of the plan inside nodes does not hold outside */
-    for (size_t i = 0; status == EPLB_OK && fits && i < sizeof rooms / sizeof *rooms; i++) {
-        status = place_spilled(problem, rooms[i], spilled, &fits, scratch, error);
-        if (status == EPLB_OK && fits)
-            status = batch_split_mean(problem, spilled, &next, scratch, error);
-        if (status != EPLB_OK || !fits || next >= best)
-            continue;
-        best = next;
-        better = true;
-        memcpy(answer->expert, spilled, slots * sizeof *spilled);
-    }
-    if (status != EPLB_OK || !better)
+    if (status == EPLB_OK && problem->max_moves >= problem->num_slots)
+        status = try_spilling(&c, scratch, error);
+    if (status != EPLB_OK || !c.changed)
         return status;
     memset(answer->quota, 0, slots * sizeof(int64_t));
     answer->reason = "spill: replicas outside their group's node take what nodes cannot even out";

@@ -178,7 +178,8 @@ static eplb_status spill_start(window_planner *planner, double room, arena *scra
 }
 
 /* Searches on, relabels the ranks and compares. */
-static eplb_status search_and_compare(window_planner *planner, arena *scratch, eplb_error *error)
+static eplb_status search_and_compare(window_planner *planner, const char *reason, arena *scratch,
+                                      eplb_error *error)
 {
     const layer_problem *problem = planner->problem;
     eplb_status status = EPLB_OK;
@@ -186,7 +187,7 @@ static eplb_status search_and_compare(window_planner *planner, arena *scratch, e
     if (problem->current != NULL)
         status = relabel_ranks(problem, planner->search.rank_area, planner->home, planner->seats.words,
                                planner->found, scratch, error);
-    return status == EPLB_OK ? keep_better(planner, planner->aim->reason, scratch, error) : status;
+    return status == EPLB_OK ? keep_better(planner, reason, scratch, error) : status;
 }
 
 static eplb_status plan_from_nothing(window_planner *planner, arena *scratch, eplb_error *error)
@@ -202,11 +203,13 @@ static eplb_status plan_from_nothing(window_planner *planner, arena *scratch, ep
     if (status == EPLB_OK)
         status = bind_areas(planner, scratch, error);
     if (status != EPLB_OK || problem->max_spill == 0 || planner->search.rank_area == NULL)
-        return status != EPLB_OK ? status : search_and_compare(planner, scratch, error);
+        return status != EPLB_OK ? status : search_and_compare(planner, planner->aim->reason, scratch, error);
     for (size_t i = 0; status == EPLB_OK && i < sizeof rooms / sizeof *rooms; i++) {
         status = spill_start(planner, rooms[i], scratch, error);
         if (status == EPLB_OK)
-            status = search_and_compare(planner, scratch, error);
+            status = search_and_compare(
+                planner, "spill: replicas outside their group's node take what nodes cannot even out",
+                scratch, error);
     }
     return status;
 }
