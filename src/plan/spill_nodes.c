@@ -15,7 +15,7 @@
 #include "plan/group_nodes.h"
 
 #define SPILL_STEPS 30000
-#define HEAT 0.1
+#define HEAT        0.1
 #define POWER_STEPS 4    /* ratios to the power 2^4 */
 #define HOTTEST     32   /* experts that may spill */
 #define SPILL_PRICE 1e-3 /* of a spilled replica, so that useless ones go */
@@ -130,11 +130,16 @@ static double spread_equally(node_search *search)
                 state->count[e] - spilled_of(state, search->problem->max_spill, e, -1) - 1;
         cost += power_of(part / (search->room * search->rank_part));
     }
+    return cost;
+}
+
+/* Slots that the other hot experts should have for their replicas. */
+static void add_needs(node_search *search)
+{
     for (int32_t i = 0; i < search->num_hot && search->needs[i] > 1; i++) {
-        if (spilled_of(state, search->problem->max_spill, search->hot[i], -1) == 0)
+        if (spilled_of(search->state, search->problem->max_spill, search->hot[i], -1) == 0)
             search->used[home_of(search, search->hot[i])] += search->needs[i] - 1;
     }
-    return cost;
 }
 
 /* Weighted shares: what a replica takes is chosen, up to most of a rank; the nodes of each entry are levelled
@@ -178,11 +183,13 @@ static double value(node_search *search)
         search->used[state->spill_node[i]]++;
         sum += SPILL_PRICE;
     }
+    sum += search->by_need ? spread_by_need(search) : spread_equally(search);
     for (int32_t n = 0; n < problem->num_nodes; n++) {
         if (search->used[n] > search->node_slots[n])
             return INFINITY;
     }
-    sum += search->by_need ? spread_by_need(search) : spread_equally(search);
+    if (!search->by_need)
+        add_needs(search);
     for (int32_t n = 0; n < problem->num_nodes; n++) {
         int32_t missing = search->used[n] - search->node_slots[n];
         sum += missing > 0 ? (double)missing : 0.0;
