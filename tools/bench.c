@@ -93,7 +93,7 @@ static const char *bench_summary(int32_t index)
     return bench_table[index].summary;
 }
 
-static const listing benches = {"Benches", bench_name, bench_summary};
+static const listing benches = {"Benches", NULL, bench_name, bench_summary};
 
 const command command_bench = {
     .name = "bench",

@@ -42,7 +42,8 @@ typedef struct option_row {
 
 /* Names that an option or operand takes and what each means, 0 .. until name is NULL. */
 typedef struct listing {
-    const char *title; /* "Policies" */
+    const char *title;  /* "Policies" */
+    const char *option; /* the option that takes one of them; NULL: the operand does */
     const char *(*name)(int32_t index);
     const char *(*summary)(int32_t index);
 } listing;

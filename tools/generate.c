@@ -130,11 +130,17 @@ static const struct {
     layer_generator generate;
     int64_t windows; /* default */
     double drift;    /* default */
+    const char *summary;
 } kinds[] = {
-    {"lognormal", generate_lognormal, 1, 0.0}, {"zipf", generate_zipf, 1, 0.0},
-    {"uniform", generate_uniform, 1, 0.0},     {"drift", generate_lognormal, 64, 0.2},
-    {"bursts", generate_bursts, 64, 0.0},      {"domain-switch", generate_switch, 64, 0.0},
-    {"rank-skew", generate_rank_skew, 1, 0.0},
+    {"lognormal", generate_lognormal, 1, 0.0, "expert loads exp(sigma z)"},
+    {"zipf", generate_zipf, 1, 0.0, "expert loads rank^-exponent in random order"},
+    {"uniform", generate_uniform, 1, 0.0, "every expert the same"},
+    {"drift", generate_lognormal, 64, 0.2, "lognormal, every window a step further"},
+    {"bursts", generate_bursts, 64, 0.0,
+     "topics with their own hot experts, whose mixture changes now and then"},
+    {"domain-switch", generate_switch, 64, 0.0, "one topic after another"},
+    {"rank-skew", generate_rank_skew, 1, 0.0,
+     "a given ratio of the hottest to the mean rank of the start layout"},
 };
 enum { NUM_KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -247,19 +253,29 @@ static int generate_command(const command *self, int argc, char **argv)
     return status == PARSED ? EXIT_OK : status;
 }
 
+static const char *kind_name(int32_t index)
+{
+    return index < NUM_KINDS ? kinds[index].name : NULL;
+}
+
+static const char *kind_summary(int32_t index)
+{
+    return kinds[index].summary;
+}
+
+static const listing kind_listing = {"Kinds", NULL, kind_name, kind_summary};
+
 const command command_generate = {
     .name = "generate",
     .summary = "Write a synthetic load, seeded",
     .operands = "KIND",
     .least_operands = 1,
     .most_operands = 1,
-    .text = "KIND is one of: lognormal (expert loads exp(sigma z)); zipf (rank^-exponent in random order); "
-            "uniform; drift (lognormal, every window a step further); bursts (topics with their own hot "
-            "experts, whose mixture changes now and then); domain-switch (one topic after another); "
-            "rank-skew (a given ratio of the hottest to the mean rank of the start layout).\n\n"
-            "Layers are independent. The same options give the same load on hosts with the same C library.",
+    .text = "Draws the loads of a kind, below. Layers are independent. The same options give the same load "
+            "on hosts with the same C library.",
     .examples = "eplb generate zipf --layers 58 --experts 256 --seed 7 -o load.npy\n"
                 "eplb generate bursts --windows 128 | eplb plan - --ranks 32 --slots 288",
     .options = generate_options,
+    .names = &kind_listing,
     .run = generate_command,
 };

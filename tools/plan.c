@@ -384,7 +384,7 @@ static int plan_command(const command *self, int argc, char **argv)
     return finish_output(self, status == PARSED ? EXIT_OK : status);
 }
 
-static const listing policies = {"Policies", eplb_policy_name, eplb_policy_summary};
+static const listing policies = {"Policies", "policy", eplb_policy_name, eplb_policy_summary};
 
 const command command_plan = {
     .name = "plan",

@@ -1,6 +1,7 @@
 /* Man pages, from the option tables. */
 #include "manual/manual.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -79,8 +80,11 @@ static void put_exit(FILE *out, const char *no)
 
 static void put_command(FILE *out, const command *self)
 {
-    (void)fprintf(out, ".TH EPLB\\-%s 1 \"\" \"eplb %s\" \"User commands\"\n.SH NAME\neplb\\-%s \\- ",
-                  self->name, eplb_version(), self->name);
+    (void)fputs(".TH EPLB\\-", out);
+    for (const char *c = self->name; *c != '\0'; c++)
+        (void)fputc(toupper((unsigned char)*c), out);
+    (void)fprintf(out, " 1 \"\" \"eplb %s\" \"User commands\"\n.SH NAME\neplb\\-%s \\- ", eplb_version(),
+                  self->name);
     put_text(out, self->summary);
     (void)fprintf(out, ".SH SYNOPSIS\n\\fBeplb %s\\fR \\fI%s\\fR [options]\n.SH DESCRIPTION\n", self->name,
                   self->operands);
