@@ -95,6 +95,9 @@ static int convert_load(const command *self, const convert_values *values, const
     io_error error;
     if (values->format >= 0)
         return complain(self, "--format is for placements; a load's format is told by the output's name");
+    if (values->ranks > 0 || values->nodes > 0 || values->experts > 0 || values->first_layer >= 0)
+        return complain(
+            self, "--ranks, --nodes, --experts and --first-layer are for placements; %s is a load", path);
     int status = io_load_read(path, &options, &load, &error) == EPLB_OK ? PARSED : fail_io(self, &error);
     if (status == PARSED)
         status = write_load(self, values, load.load);
@@ -125,15 +128,19 @@ static int convert(const command *self, const convert_values *values, const char
             return convert_load(self, values, path);
         return fail_io(self, &error);
     }
-    int status = placement_write(self, &document, placement_format(values->format, values->output),
-                                 values->output, values->first_layer);
+    io_format format = placement_format(values->format, values->output);
+    int status = placement_check_first_layer(self, format, values->first_layer);
+    if (status == PARSED && values->array != NULL)
+        status = complain(self, "--array is for loads; %s is a placement", path);
+    if (status == PARSED)
+        status = placement_write(self, &document, format, values->output, values->first_layer);
     io_document_clear(&document);
     return status;
 }
 
 static int convert_command(const command *self, int argc, char **argv)
 {
-    convert_values values = {.format = -1};
+    convert_values values = {.format = -1, .first_layer = -1};
     char **operands;
     int count;
     int status = options_parse(self, argc, argv, &values, &operands, &count);

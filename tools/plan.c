@@ -310,7 +310,7 @@ static int write_answers(plan_run *run)
         status = placement_write(run->self, &run->document, placement_format(values->format, values->output),
                                  values->output, values->first_layer);
     if (status == PARSED && values->json)
-        status = placement_write(run->self, &run->document, IO_FORMAT_JSON, NULL, 0);
+        status = placement_write(run->self, &run->document, IO_FORMAT_JSON, NULL, -1);
     if (status == PARSED && !values->json && !to_stdout && !plain)
         print_report(run);
     return status;
@@ -351,12 +351,17 @@ static int check_usage(const plan_run *run)
         return complain(run->self, "--frontier needs --current: moves are counted from a placement");
     if (values->json && values->output != NULL && strcmp(values->output, "-") == 0)
         return complain(run->self, "--json and -o - both write to standard output");
-    return PARSED;
+    if (values->json && values->output == NULL && values->format > IO_FORMAT_JSON)
+        return complain(run->self, "--json prints our own format; for %s beside it, pass -o FILE",
+                        io_format_name(values->format));
+    return placement_check_first_layer(run->self, placement_format(values->format, values->output),
+                                       values->first_layer);
 }
 
 static int plan_command(const command *self, int argc, char **argv)
 {
-    plan_run run = {.self = self, .values = {.policy = "auto", .format = -1, .threads = 1, .tile = 128}};
+    plan_run run = {.self = self,
+                    .values = {.policy = "auto", .format = -1, .threads = 1, .tile = 128, .first_layer = -1}};
     char **operands;
     int count;
     int status = options_parse(self, argc, argv, &run.values, &operands, &count);

@@ -38,8 +38,9 @@ int plan_parse_max_moves(const command *self, const char *text, eplb_plan_params
     return PARSED;
 }
 
-/* One term of a cost, "tokens" or "tokens=3", up to a comma; steps over it. */
-static bool parse_cost_term(const char **text, eplb_cost *cost)
+/* One term of a cost, "tokens" or "tokens=3", up to a comma; steps over it. Each is given once: `seen` has a
+ * bit for each. */
+static bool parse_cost_term(const char **text, eplb_cost *cost, unsigned *seen)
 {
     static const char *const names[] = {"tokens", "tiles", "activated"};
     int32_t *const fields[] = {&cost->tokens, &cost->tiles, &cost->activated};
@@ -55,8 +56,9 @@ static bool parse_cost_term(const char **text, eplb_cost *cost)
             return false;
         *text = end;
     }
-    if (i == 3 || weight < 0 || weight > 1000000000)
+    if (i == 3 || weight < 0 || weight > 1000000000 || (*seen & 1u << i) != 0)
         return false;
+    *seen |= 1u << i;
     *fields[i] = (int32_t)weight;
     return true;
 }
@@ -64,14 +66,15 @@ static bool parse_cost_term(const char **text, eplb_cost *cost)
 int plan_parse_cost(const command *self, const char *text, eplb_cost *cost)
 {
     const char *rest = text;
+    unsigned seen = 0;
     cost->tokens = 0;
     bool good;
-    while ((good = parse_cost_term(&rest, cost)) && *rest == ',')
+    while ((good = parse_cost_term(&rest, cost, &seen)) && *rest == ',')
         rest++;
     if (!good || *rest != '\0')
         return complain(self,
                         "--cost is '%s'; expected tokens, tiles, activated, or weights such as "
-                        "tokens=1,tiles=2,activated=300",
+                        "tokens=1,tiles=2,activated=300, each once",
                         text);
     if (cost->tokens == 0 && cost->tiles == 0 && cost->activated == 0)
         return complain(self, "--cost is '%s'; expected at least one weight above 0", text);
