@@ -52,7 +52,7 @@ bool weighted_uneven(const layer_problem *problem, const weighted_part *part, in
 /* Best shares for given slots, by flow (min_max_split.h), in units that make rounding negligible. */
 typedef struct weighted_shares {
     const layer_problem *problem;
-    int64_t unit;       /* units per token */
+    int64_t total;      /* of load */
     int64_t *load;      /* [E] units */
     int32_t *first;     /* [E + 1] replicas by expert */
     int32_t *rank;      /* [S] rank of a replica */

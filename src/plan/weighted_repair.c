@@ -453,7 +453,7 @@ bool weighted_repair(const layer_problem *problem, const weighted_repair_limits 
     if (!take(&work, scratch))
         return false;
     double speed = problem->uniform_speed ? (double)problem->num_ranks : (double)problem->total_speed;
-    work.goal = limits->goal * (double)problem->total * (double)work.shares.unit / speed * (1.0 + 1e-13);
+    work.goal = limits->goal * (double)work.shares.total / speed * (1.0 + 1e-13);
     work.flows_left =
         problem->work_limit > 0 ? problem->work_limit : SLOT_VISITS / (problem->num_slots + 1) + TRIALS;
     drop_duplicates(&work);

@@ -7,11 +7,26 @@
 
 #define SCALED_TOTAL ((int64_t)1 << 56)
 
+/* Multiplies loads, or drops low bits of very large ones, so that they sum to about SCALED_TOTAL. */
+static void scale_loads(weighted_shares *shares)
+{
+    const layer_problem *problem = shares->problem;
+    int64_t unit = problem->total > 0 && problem->total < SCALED_TOTAL ? SCALED_TOTAL / problem->total : 1;
+    int shift = 0;
+    while (problem->total >> shift > SCALED_TOTAL)
+        shift++;
+    shares->total = 0;
+    for (int32_t e = 0; e < problem->num_experts; e++) {
+        shares->load[e] = (problem->load[e] >> shift) * unit;
+        shares->total += shares->load[e];
+    }
+}
+
 bool weighted_shares_init(weighted_shares *shares, const layer_problem *problem, arena *scratch)
 {
     size_t experts = (size_t)problem->num_experts, slots = (size_t)problem->num_slots;
     size_t ranks = (size_t)problem->num_ranks;
-    *shares = (weighted_shares){.problem = problem, .unit = 1, .max_speed = 1};
+    *shares = (weighted_shares){.problem = problem, .max_speed = 1};
     shares->load = arena_take(scratch, experts, sizeof *shares->load);
     shares->first = arena_take(scratch, experts + 1, sizeof *shares->first);
     shares->rank = arena_take(scratch, slots, sizeof *shares->rank);
@@ -22,10 +37,7 @@ bool weighted_shares_init(weighted_shares *shares, const layer_problem *problem,
     if (shares->load == NULL || shares->first == NULL || shares->rank == NULL || shares->slot == NULL ||
         shares->quota == NULL || shares->rank_load == NULL || shares->tight == NULL)
         return false;
-    if (problem->total > 0 && problem->total < SCALED_TOTAL)
-        shares->unit = SCALED_TOTAL / problem->total;
-    for (size_t e = 0; e < experts; e++)
-        shares->load[e] = problem->load[e] * shares->unit;
+    scale_loads(shares);
     return true;
 }
 
@@ -98,9 +110,8 @@ void weighted_shares_write(const weighted_shares *shares, int64_t *quota)
 double weighted_shares_imbalance(const weighted_shares *shares)
 {
     const layer_problem *problem = shares->problem;
-    if (problem->total == 0)
+    if (shares->total == 0)
         return 1.0;
     int64_t speed = problem->uniform_speed ? problem->num_ranks : problem->total_speed;
-    return (double)shares->max_load / (double)shares->max_speed *
-           ((double)speed / ((double)problem->total * (double)shares->unit));
+    return (double)shares->max_load / (double)shares->max_speed * ((double)speed / (double)shares->total);
 }

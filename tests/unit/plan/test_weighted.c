@@ -399,6 +399,27 @@ static void a_current_placement_with_duplicates_is_mended(void **state)
     assert_int_equal(case_received(&layer), 0);
 }
 
+/* The flow has no capacity for the largest number of all: loads are scaled down before it. */
+static void the_largest_total_is_repaired(void **state)
+{
+    (void)state;
+    case_init(&layer, 1, 1, 3);
+    layer.load[0] = INT64_MAX;
+    case_refresh(&layer);
+    layer.problem.current = layer.current; /* expert 0 three times */
+    plan();
+    assert_int_equal(case_received(&layer), 0);
+    case_init(&layer, 4, 2, 3);
+    for (int32_t e = 0; e < 4; e++)
+        layer.load[e] = INT64_MAX / 4 - e;
+    case_refresh(&layer);
+    static const int32_t current[] = {0, 1, 2, 2, 3, 1};
+    memcpy(layer.current, current, sizeof current);
+    layer.problem.current = layer.current;
+    plan();
+    assert_true(case_imbalance(&layer) < 1.0 + 1e-12);
+}
+
 static void the_frontier_falls_with_moves(void **state)
 {
     (void)state;
@@ -453,6 +474,7 @@ int main(void)
         cmocka_unit_test(a_target_stops_the_moves),
         cmocka_unit_test(lost_experts_are_placed_whatever_the_limit),
         cmocka_unit_test(a_current_placement_with_duplicates_is_mended),
+        cmocka_unit_test(the_largest_total_is_repaired),
         cmocka_unit_test(the_frontier_falls_with_moves),
         cmocka_unit_test(the_same_input_gives_the_same_bytes),
     };
