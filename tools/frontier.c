@@ -11,24 +11,26 @@
 
 enum { MOST_POINTS = 40 }; /* budgets double: more than any number of slots needs */
 
-/* The plan's imbalance: on the sum, or over the windows where there are several and shares do not follow
- * them. */
-static bool describe(const eplb_load *load, const eplb_plan *plan, int64_t max_moves,
-                     io_frontier_point *point)
+/* The plan's imbalance: on the sum, or over the windows where there are several. */
+static eplb_status describe(const eplb_load *load, const eplb_plan *plan, int64_t max_moves,
+                            io_frontier_point *point, eplb_error *error)
 {
     const eplb_placement *placement = eplb_plan_placement(plan);
     eplb_move_count moves = eplb_plan_moves(plan);
     summary s = summarize(eplb_plan_imbalance(plan), eplb_placement_num_layers(placement));
     *point = (io_frontier_point){max_moves, moves.received, moves.cross_node, s.mean, s.worst};
-    if (eplb_load_num_windows(load) == 1 || eplb_plan_split(plan) == EPLB_SPLIT_BATCH)
-        return true;
-    const double *shares = eplb_plan_split(plan) == EPLB_SPLIT_EQUAL ? NULL : eplb_plan_shares(plan);
+    if (eplb_load_num_windows(load) == 1)
+        return EPLB_OK;
+    const double *shares = eplb_plan_split(plan) == EPLB_SPLIT_WEIGHTED ? eplb_plan_shares(plan) : NULL;
     window_spread spread;
-    if (!window_spread_measure(load, placement, shares, &spread))
-        return false;
+    eplb_status status =
+        window_spread_measure(load, placement, eplb_plan_split(plan), shares, &spread, error);
+    if (status != EPLB_OK)
+        return status;
     point->mean = spread.mean;
     point->worst = spread.worst;
-    return true;
+    window_spread_clear(&spread);
+    return EPLB_OK;
 }
 
 /* Appends the point unless one with no more moves is as good. */
@@ -63,10 +65,10 @@ int frontier_trace(const command *self, const eplb_load *load, const eplb_topolo
         if (status != EPLB_OK)
             return fail_library(self, &error);
         io_frontier_point point;
-        bool described = describe(load, plan, bounded.max_moves_per_layer, &point);
+        status = describe(load, plan, bounded.max_moves_per_layer, &point, &error);
         eplb_plan_destroy(plan);
-        if (!described)
-            return fail_memory(self);
+        if (status != EPLB_OK)
+            return fail_library(self, &error);
         append(document, point);
         more = more && (budget == 0 || point.received > received);
         received = point.received;

@@ -325,13 +325,17 @@ static void print_map(const inspect_run *run, int32_t layers, double worst)
 static int print_windows(const inspect_run *run)
 {
     window_spread spread;
+    eplb_error error;
     if (run->placement == NULL || run->window >= 0 || run->file.windows_per_block != 1 ||
         eplb_load_num_windows(run->file.load) == 1)
         return PARSED;
-    if (!window_spread_measure(run->file.load, run->placement, run->document.shares, &spread))
-        return fail_memory(run->self);
-    (void)printf("each window on its own: mean %.4f, 95th percentile %.4f, worst %.4f\n", spread.mean,
+    if (window_spread_measure(run->file.load, run->placement, run->document.split, run->document.shares,
+                              &spread, &error) != EPLB_OK)
+        return fail_library(run->self, &error);
+    (void)printf("each window on its own%s: mean %.4f, 95th percentile %.4f, worst %.4f\n",
+                 run->document.split == EPLB_SPLIT_BATCH ? ", split anew" : "", spread.mean,
                  spread.percentile95, spread.worst);
+    window_spread_clear(&spread);
     return PARSED;
 }
 

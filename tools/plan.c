@@ -109,6 +109,8 @@ typedef struct plan_run {
 
 static void release(plan_run *run)
 {
+    window_spread_clear(&run->windows[0]);
+    window_spread_clear(&run->windows[1]);
     free(run->before);
     eplb_plan_destroy(run->plan);
     eplb_placement_destroy(run->start);
@@ -226,15 +228,29 @@ static bool keeps_shape(const plan_run *run)
            run->current_file.num_ranks == eplb_topology_num_ranks(run->topology);
 }
 
+/* That of each window on its own, before and after. Where batches are split anew, so are the windows. */
+static int measure_windows(plan_run *run, const eplb_placement *before, const double *shares)
+{
+    const eplb_load *load = run->load.load;
+    eplb_split split = eplb_plan_split(run->plan);
+    const double *after = split == EPLB_SPLIT_WEIGHTED ? eplb_plan_shares(run->plan) : NULL;
+    eplb_error error;
+    if (eplb_load_num_windows(load) == 1)
+        return PARSED;
+    if (window_spread_measure(load, before, split, shares, &run->windows[0], &error) != EPLB_OK ||
+        window_spread_measure(load, eplb_plan_placement(run->plan), split, after, &run->windows[1], &error) !=
+            EPLB_OK)
+        return fail_library(run->self, &error);
+    return PARSED;
+}
+
 /* The imbalance of the current placement under its own shares, or else of the layout that engines start from;
- * for people also that of each window on its own, before and after. */
+ * also that of each window on its own, before and after. */
 static int measure(plan_run *run)
 {
     const eplb_load *load = run->load.load;
     const eplb_placement *before = run->current;
     const double *shares = run->current != NULL && keeps_shape(run) ? run->current_file.shares : NULL;
-    const double *after_shares =
-        eplb_plan_split(run->plan) == EPLB_SPLIT_EQUAL ? NULL : eplb_plan_shares(run->plan);
     eplb_error error;
     int32_t layers = eplb_load_num_layers(load);
     run->before = malloc((size_t)layers * sizeof *run->before);
@@ -246,11 +262,7 @@ static int measure(plan_run *run)
     before = before == NULL ? run->start : before;
     if (eplb_imbalance_per_layer(load, before, shares, run->before, NULL, &error) != EPLB_OK)
         return fail_library(run->self, &error);
-    if (run->values.json || eplb_load_num_windows(load) == 1)
-        return PARSED;
-    bool good = window_spread_measure(load, before, shares, &run->windows[0]) &&
-                window_spread_measure(load, eplb_plan_placement(run->plan), after_shares, &run->windows[1]);
-    return good ? PARSED : fail_memory(run->self);
+    return measure_windows(run, before, shares);
 }
 
 static void warn_zero_load(const plan_run *run)
@@ -283,15 +295,32 @@ static bool gains(const plan_run *run)
 
 static void print_report(const plan_run *run)
 {
-    bool re_split = run->values.split == EPLB_SPLIT_BATCH; /* every window gets shares of its own */
     plan_figures figures = {.num_windows = run->load.num_windows,
-                            .num_blocks = re_split ? 1 : eplb_load_num_windows(run->load.load),
+                            .num_blocks = eplb_load_num_windows(run->load.load),
                             .windows = run->windows,
                             .before = run->before,
                             .from_current = run->current != NULL};
     plan_report(stdout, run->plan, &figures);
     if (run->values.frontier)
         frontier_report(stdout, run->document.frontier, run->document.num_frontier);
+}
+
+/* The document's part on windows. */
+static int describe_windows(plan_run *run)
+{
+    io_window_figures figures = {.num_windows = eplb_load_num_windows(run->load.load),
+                                 .mean = run->windows[1].layer_mean,
+                                 .percentile95 = run->windows[1].layer_percentile95};
+    io_error error;
+    if (figures.num_windows == 1)
+        return PARSED;
+    if (run->current != NULL) {
+        figures.before_imbalance = run->before;
+        figures.before_mean = run->windows[0].layer_mean;
+        figures.before_percentile95 = run->windows[0].layer_percentile95;
+    }
+    return io_document_take_windows(&run->document, &figures, &error) == EPLB_OK ? PARSED
+                                                                                 : fail_io(run->self, &error);
 }
 
 static int write_answers(plan_run *run)
@@ -303,8 +332,8 @@ static int write_answers(plan_run *run)
     io_error error;
     if (io_document_from_plan(run->plan, run->current != NULL, &run->document, &error) != EPLB_OK)
         return fail_io(run->self, &error);
-    int status = PARSED;
-    if (values->frontier)
+    int status = describe_windows(run);
+    if (status == PARSED && values->frontier)
         status = frontier_trace(run->self, run->load.load, run->topology, &run->params, &run->document);
     if (status == PARSED && (values->output != NULL || plain))
         status = placement_write(run->self, &run->document, placement_format(values->format, values->output),
@@ -405,7 +434,10 @@ const command command_plan = {
     .json =
         "the plan: version, policy, reason, split, num_layers, num_logical_experts, num_slots, num_ranks, "
         "num_nodes, num_groups, physical_to_logical_map [L][S] (-1 is empty), shares [L][S] (weighted only), "
-        "metrics {imbalance [L], mean, worst, lower_bound [L]}, moves {slots, received, cross_node} (with "
+        "metrics {imbalance [L], mean, worst, lower_bound [L]; with several windows also windows, "
+        "window_mean "
+        "[L], window_p95 [L] and, with --current, before {imbalance [L], window_mean [L], window_p95 [L]}}, "
+        "moves {slots, received, cross_node} (with "
         "--current), frontier (with --frontier), plan_seconds, hash. It is itself a placement file.",
     .exit_no = "with --current and a policy other than deepseek and vllm: nothing better than the current "
                "placement was found, so nothing moves. The plan is written all the same.",

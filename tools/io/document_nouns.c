@@ -1,5 +1,6 @@
 /* Documents from the library's nouns: copies of what a plan or a placement says, so that a file can be
  * written after they are gone. Arrays that only repeat a default are left out. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,7 @@ static void take_placement(const eplb_placement *placement, io_document *documen
 {
     memset(document, 0, sizeof *document);
     document->plan_seconds = -1.0;
+    document->mean = document->worst = NAN; /* the writer works them out */
     document->num_layers = eplb_placement_num_layers(placement);
     document->num_experts = eplb_placement_num_experts(placement);
     document->num_slots = eplb_placement_num_slots(placement);
@@ -113,5 +115,19 @@ eplb_status io_document_from_plan(const eplb_plan *plan, bool with_moves, io_doc
     document->plan_seconds = eplb_plan_seconds(plan);
     document->has_hash = true;
     document->hash = eplb_plan_hash(plan);
+    return finish(document, failed, error);
+}
+
+eplb_status io_document_take_windows(io_document *document, const io_window_figures *figures, io_error *error)
+{
+    bool failed = false;
+    size_t layers = (size_t)document->num_layers;
+    io_window_figures *own = &document->windows;
+    own->num_windows = figures->num_windows;
+    own->mean = copy(figures->mean, layers, sizeof(double), &failed);
+    own->percentile95 = copy(figures->percentile95, layers, sizeof(double), &failed);
+    own->before_imbalance = copy(figures->before_imbalance, layers, sizeof(double), &failed);
+    own->before_mean = copy(figures->before_mean, layers, sizeof(double), &failed);
+    own->before_percentile95 = copy(figures->before_percentile95, layers, sizeof(double), &failed);
     return finish(document, failed, error);
 }

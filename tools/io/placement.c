@@ -3,6 +3,7 @@
 #include "io/placement.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,11 @@ void io_document_clear(io_document *document)
     free(document->reason);
     free(document->imbalance);
     free(document->lower_bound);
+    free(document->windows.mean);
+    free(document->windows.percentile95);
+    free(document->windows.before_imbalance);
+    free(document->windows.before_mean);
+    free(document->windows.before_percentile95);
     free(document->frontier);
     memset(document, 0, sizeof *document);
 }
@@ -144,6 +150,7 @@ eplb_status io_document_read(const char *path, const io_document_options *option
 {
     memset(document, 0, sizeof *document);
     document->plan_seconds = -1.0;
+    document->mean = document->worst = NAN;
     io_input *input;
     eplb_status status = io_input_open(&input, path, error);
     if (status != EPLB_OK)

@@ -40,6 +40,15 @@ typedef struct io_frontier_point {
     double mean, worst; /* imbalance */
 } io_frontier_point;
 
+/* How a plan does on each window of its load alone, per layer: arrays [L], NULL where not said. Before is the
+ * placement it started from. */
+typedef struct io_window_figures {
+    int32_t num_windows; /* windows, or sums of neighbouring ones; 0: nothing is said */
+    double *mean, *percentile95;
+    double *before_imbalance; /* on the sum */
+    double *before_mean, *before_percentile95;
+} io_window_figures;
+
 /* Arrays are owned by the document; optional ones are NULL where the file does not have them. */
 typedef struct io_document {
     io_format format;
@@ -62,6 +71,8 @@ typedef struct io_document {
     char *reason;
     double *imbalance;   /* [L] */
     double *lower_bound; /* [L] */
+    double mean, worst;  /* of imbalance, as the file says; NAN: it does not */
+    io_window_figures windows;
     bool has_moves;
     eplb_move_count moves;       /* slots, received, cross_node */
     int64_t spilled;             /* replicas outside their group's node */
@@ -87,6 +98,9 @@ eplb_status io_document_from_plan(const eplb_plan *plan, bool with_moves, io_doc
                                   io_error *error);
 eplb_status io_document_from_placement(const eplb_placement *placement, io_document *document,
                                        io_error *error);
+/* Adds copies of the figures' arrays. Errors: MEMORY. */
+eplb_status io_document_take_windows(io_document *document, const io_window_figures *figures,
+                                     io_error *error);
 /* The nouns. Topology: needs num_ranks (INVALID otherwise, the text says what to pass). */
 eplb_status io_document_topology(const io_document *document, const char *path, eplb_topology **topology,
                                  io_error *error);

@@ -141,24 +141,51 @@ static eplb_status read_arrays(const json_fields *fields, io_document *document)
     return status;
 }
 
+static eplb_status read_before(const json_fields *metrics, io_document *document)
+{
+    static const char *const keys[] = {"imbalance", "window_mean", "window_p95", NULL};
+    if (!json_has(metrics, "before"))
+        return EPLB_OK;
+    io_window_figures *windows = &document->windows;
+    int64_t layers = document->num_layers;
+    json_fields before;
+    eplb_status status = json_fields_init(&before, metrics->name, "metrics.before.",
+                                          json_object_get(metrics->object, "before"), keys, metrics->error);
+    if (status == EPLB_OK)
+        status = json_get_double_row(&before, "imbalance", layers, &windows->before_imbalance);
+    if (status == EPLB_OK)
+        status = json_get_double_row(&before, "window_mean", layers, &windows->before_mean);
+    if (status == EPLB_OK)
+        status = json_get_double_row(&before, "window_p95", layers, &windows->before_percentile95);
+    return status;
+}
+
 static eplb_status read_metrics(const json_fields *fields, io_document *document)
 {
-    static const char *const keys[] = {"imbalance", "mean", "worst", "lower_bound", NULL};
+    static const char *const keys[] = {"imbalance",   "mean",       "worst",  "lower_bound", "windows",
+                                       "window_mean", "window_p95", "before", NULL};
     if (!json_has(fields, "metrics"))
         return EPLB_OK;
     json_fields metrics;
+    const struct {
+        const char *key;
+        double **row;
+    } rows[] = {{"imbalance", &document->imbalance},
+                {"lower_bound", &document->lower_bound},
+                {"window_mean", &document->windows.mean},
+                {"window_p95", &document->windows.percentile95}};
     eplb_status status = json_fields_init(&metrics, fields->name, "metrics.",
                                           json_object_get(fields->object, "metrics"), keys, fields->error);
-    double ignored; /* mean and worst follow from imbalance */
     if (status == EPLB_OK)
-        status = json_get_double(&metrics, "mean", &ignored);
+        status = json_get_double(&metrics, "mean", &document->mean);
     if (status == EPLB_OK)
-        status = json_get_double(&metrics, "worst", &ignored);
+        status = json_get_double(&metrics, "worst", &document->worst);
     if (status == EPLB_OK)
-        status = json_get_double_row(&metrics, "imbalance", document->num_layers, &document->imbalance);
-    if (status == EPLB_OK)
-        status = json_get_double_row(&metrics, "lower_bound", document->num_layers, &document->lower_bound);
-    return status;
+        status =
+            json_get_int32(&metrics, "windows", true, 1, EPLB_MAX_WINDOWS, &document->windows.num_windows);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && status == EPLB_OK; i++)
+        status = json_get_double_row(&metrics, rows[i].key, document->num_layers, rows[i].row);
+    return status == EPLB_OK ? read_before(&metrics, document) : status;
 }
 
 static eplb_status read_moves(const json_fields *fields, io_document *document)
@@ -244,6 +271,32 @@ static void write_ranks(json_writer *json, const io_document *document)
     json_end_array(json);
 }
 
+static void write_row(json_writer *json, const char *key, const double *values, int32_t layers)
+{
+    if (values == NULL)
+        return;
+    json_key(json, key);
+    json_double_row(json, values, layers);
+}
+
+static void write_windows(json_writer *json, const io_document *document)
+{
+    const io_window_figures *windows = &document->windows;
+    int32_t layers = document->num_layers;
+    if (windows->num_windows > 0)
+        json_key_int(json, "windows", windows->num_windows);
+    write_row(json, "window_mean", windows->mean, layers);
+    write_row(json, "window_p95", windows->percentile95, layers);
+    if (windows->before_imbalance == NULL)
+        return;
+    json_key(json, "before");
+    json_begin_object(json);
+    write_row(json, "imbalance", windows->before_imbalance, layers);
+    write_row(json, "window_mean", windows->before_mean, layers);
+    write_row(json, "window_p95", windows->before_percentile95, layers);
+    json_end_object(json);
+}
+
 static void write_metrics(json_writer *json, const io_document *document)
 {
     double sum = 0.0, worst = 0.0;
@@ -253,14 +306,11 @@ static void write_metrics(json_writer *json, const io_document *document)
     }
     json_key(json, "metrics");
     json_begin_object(json);
-    json_key(json, "imbalance");
-    json_double_row(json, document->imbalance, document->num_layers);
+    write_row(json, "imbalance", document->imbalance, document->num_layers);
     json_key_double(json, "mean", sum / document->num_layers);
     json_key_double(json, "worst", worst);
-    if (document->lower_bound != NULL) {
-        json_key(json, "lower_bound");
-        json_double_row(json, document->lower_bound, document->num_layers);
-    }
+    write_row(json, "lower_bound", document->lower_bound, document->num_layers);
+    write_windows(json, document);
     json_end_object(json);
 }
 

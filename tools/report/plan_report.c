@@ -66,36 +66,40 @@ static void print_layers(FILE *out, const eplb_plan *plan, const double *before,
     table_destroy(rows);
 }
 
-static void print_windows(FILE *out, const plan_figures *figures, const char *before)
+static void print_windows(FILE *out, const plan_figures *figures, const char *before, bool split_anew)
 {
-    static const char *const heads[] = {"<each window on its own", "mean", "95 %", "worst", NULL};
-    static const char *const summed[] = {"<each sum of neighbouring windows", "mean", "95 %", "worst", NULL};
-    table *rows = table_create(figures->num_blocks == figures->num_windows ? heads : summed);
+    bool alone = figures->num_blocks == figures->num_windows;
+    char title[80];
+    (void)snprintf(title, sizeof title, "<imbalance of each %s%s",
+                   alone ? "window" : "sum of neighbouring windows", split_anew ? ", split anew" : "");
+    const char *const heads[] = {title, "mean", "95 %", "worst", NULL};
+    table *rows = table_create(heads);
     for (int i = 0; i < 2; i++) {
         table_cell(rows, "%s", i == 0 ? before : "plan");
         table_cell(rows, "%.4f", figures->windows[i].mean);
         table_cell(rows, "%.4f", figures->windows[i].percentile95);
         table_cell(rows, "%.4f", figures->windows[i].worst);
     }
-    (void)fputc('\n', out);
     (void)table_print(out, rows, 2);
     table_destroy(rows);
+    (void)fputc('\n', out);
 }
 
 void plan_report(FILE *out, const eplb_plan *plan, const plan_figures *figures)
 {
     static const char *const heads[] = {"<imbalance", "mean", "worst", "layer", NULL};
+    static const char *const summed[] = {"<the sum of all windows", "mean", "worst", "layer", NULL};
     int32_t layers = eplb_placement_num_layers(eplb_plan_placement(plan));
     const char *name = figures->from_current ? "current" : "start layout";
-    table *rows = table_create(heads);
+    table *rows = table_create(figures->num_blocks > 1 ? summed : heads);
     print_head(out, figures->num_windows, plan);
+    if (figures->num_blocks > 1)
+        print_windows(out, figures, name, eplb_plan_split(plan) == EPLB_SPLIT_BATCH);
     summary_row(rows, name, figures->before, layers);
     summary_row(rows, "plan", eplb_plan_imbalance(plan), layers);
     summary_row(rows, "lower bound", eplb_plan_lower_bound(plan), layers);
     (void)table_print(out, rows, 2);
     table_destroy(rows);
-    if (figures->num_blocks > 1)
-        print_windows(out, figures, name);
     print_layers(out, plan, figures->before, layers);
     if (figures->from_current) {
         eplb_move_count moves = eplb_plan_moves(plan);
