@@ -191,6 +191,18 @@ static void try_shared(const world *w, reader *in)
     }
 }
 
+/* The same with so many tokens on one expert that the total is the largest int64, or just below. */
+static void try_largest(world *w, reader *in)
+{
+    int64_t left = INT64_MAX - (int64_t)next(in, 3);
+    uint32_t expert = next(in, (uint32_t)w->experts), source = next(in, (uint32_t)w->ranks);
+    for (int32_t e = 0; e < w->experts; e++)
+        left -= w->load[e];
+    w->load[expert] += left;
+    w->sources[source * (uint32_t)w->experts + expert] += left;
+    try_resplit(w);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -202,6 +214,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         try_resplit(&w);
         try_tables(&w, &in);
         try_shared(&w, &in);
+        try_largest(&w, &in);
     }
     eplb_placement_destroy(w.placement);
     eplb_topology_destroy(w.topology);

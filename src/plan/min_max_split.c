@@ -130,17 +130,16 @@ static int64_t speed_of(const min_max_graph *graph, int32_t rank)
     return graph->rank_speed != NULL ? graph->rank_speed[rank] : 1;
 }
 
-#define CAPACITY_LIMIT (INT64_MAX - 1)
-
-/* floor(load * speed / speed_sum), CAPACITY_LIMIT when it does not fit. speed_sum < 2^36 and speed <= 2^20
- * keep the remainder's product inside 56 bits. */
+/* floor(load * speed / speed_sum), INT64_MAX when it does not fit: no total is larger, so a rank with that
+ * capacity is never above it. speed_sum < 2^36 and speed <= 2^20 keep the remainder's product inside 56 bits.
+ */
 int64_t min_max_capacity(int64_t load, int64_t speed, int64_t speed_sum)
 {
     int64_t whole;
     if (!checked_multiply(load / speed_sum, speed, &whole))
-        return CAPACITY_LIMIT;
+        return INT64_MAX;
     int64_t rest = load % speed_sum * speed / speed_sum;
-    return whole > CAPACITY_LIMIT - rest ? CAPACITY_LIMIT : whole + rest;
+    return whole > INT64_MAX - rest ? INT64_MAX : whole + rest;
 }
 
 static void set_capacities(split_flow *flow, int64_t load, int64_t speed)
@@ -236,7 +235,7 @@ static void fill_expert(split_flow *flow, int32_t movable, uint64_t tokens)
         uint64_t at_next = 0;
         for (int32_t i = begin; i < end; i++) {
             int64_t room = flow->capacity[rank[i]] - flow->load[rank[i]];
-            if (room < level && room >= next) {
+            if ((count == 0 || room < level) && room >= next) {
                 at_next = room > next ? 1 : at_next + 1;
                 next = room;
             }
@@ -276,8 +275,9 @@ static int64_t keep_warm(split_flow *flow, int32_t movable, int64_t tokens, cons
     double scale = sum > tokens ? (double)tokens / (double)sum : 1.0;
     for (int32_t i = begin; i < end; i++) {
         int64_t kept = warm[graph->edge_replica[i]];
-        if (sum > tokens)
-            kept = (int64_t)((double)kept * scale);
+        double scaled = (double)kept * scale;
+        if (sum > tokens) /* rounding may lift it to what no int64 holds */
+            kept = scaled < (double)tokens ? (int64_t)scaled : tokens;
         kept = kept < tokens ? kept : tokens;
         flow->quota[i] = kept;
         flow->load[graph->edge_rank[i]] += kept;

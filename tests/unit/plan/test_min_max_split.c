@@ -263,6 +263,40 @@ static void test_large_loads(void **state)
     arena_destroy(&scratch);
 }
 
+/* All that int64 holds on an expert of one rank: the level is the largest number there is, and is reached. */
+static void test_largest_total(void **state)
+{
+    (void)state;
+    arena scratch;
+    arena_init(&scratch, NULL);
+    random_state random = random_seed(16);
+    for (int round = 0; round < 600; round++) {
+        instance x = draw(&random, 8, 4, 50, round % 2);
+        int64_t left = INT64_MAX;
+        for (int32_t e = 0; e < x.num_experts; e++)
+            left -= x.load[e];
+        x.load[random_below(&random, (uint32_t)x.num_experts)] += left;
+        solution cold, warm;
+        solve(&x, NULL, round % 3 == 0, &scratch, &cold);
+        check_split(&x, &cold);
+        if (round % 3 != 0)
+            check_certificate(&x, &cold);
+        int64_t hint[MAX_S];
+        memcpy(hint, cold.quota, sizeof hint);
+        x.load[0] -= x.load[0] > 0;
+        solve(&x, hint, 0, &scratch, &warm);
+        check_split(&x, &warm);
+    }
+    instance x = {.num_experts = 4, .num_ranks = 3, .first = {0, 1, 3, 5, 6}, .rank = {0, 0, 2, 1, 2, 1}};
+    x.load[0] = INT64_MAX;
+    solution s;
+    solve(&x, NULL, 1, &scratch, &s);
+    check_split(&x, &s);
+    check_certificate(&x, &s);
+    assert_int_equal(s.result.max_load, INT64_MAX);
+    arena_destroy(&scratch);
+}
+
 static void test_empty_cases(void **state)
 {
     (void)state;
@@ -293,7 +327,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_cut_formula), cmocka_unit_test(test_speeds_are_integer_optimal),
         cmocka_unit_test(test_equals_max_flow),    cmocka_unit_test(test_warm_start_reaches_the_same),
-        cmocka_unit_test(test_large_loads),        cmocka_unit_test(test_empty_cases),
+        cmocka_unit_test(test_large_loads),        cmocka_unit_test(test_largest_total),
+        cmocka_unit_test(test_empty_cases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
