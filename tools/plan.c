@@ -323,18 +323,25 @@ static int describe_windows(plan_run *run)
                                                                                  : fail_io(run->self, &error);
 }
 
+/* All that is written of the plan. */
+static int make_document(plan_run *run)
+{
+    io_error error;
+    if (io_document_from_plan(run->plan, run->current != NULL, &run->document, &error) != EPLB_OK)
+        return fail_io(run->self, &error);
+    int status = describe_windows(run);
+    if (status == PARSED && run->values.frontier)
+        status = frontier_trace(run->self, run->load.load, run->topology, &run->params, &run->document);
+    return status;
+}
+
 static int write_answers(plan_run *run)
 {
     const plan_values *values = &run->values;
     bool to_stdout = values->output != NULL && strcmp(values->output, "-") == 0;
     bool plain =
         values->format >= 0 && values->output == NULL && !values->json; /* a format alone: print it */
-    io_error error;
-    if (io_document_from_plan(run->plan, run->current != NULL, &run->document, &error) != EPLB_OK)
-        return fail_io(run->self, &error);
-    int status = describe_windows(run);
-    if (status == PARSED && values->frontier)
-        status = frontier_trace(run->self, run->load.load, run->topology, &run->params, &run->document);
+    int status = make_document(run);
     if (status == PARSED && (values->output != NULL || plain))
         status = placement_write(run->self, &run->document, placement_format(values->format, values->output),
                                  values->output, values->first_layer);
