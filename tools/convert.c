@@ -7,6 +7,7 @@
 #include <eplb/load.h>
 
 #include "commands.h"
+#include "document_check.h"
 #include "failure.h"
 #include "io/load.h"
 #include "io/placement.h"
@@ -116,6 +117,79 @@ static bool reads_as_load(const convert_values *values, const char *path)
     return good;
 }
 
+typedef struct first_finding {
+    int32_t layer;
+    const char *what; /* NULL: nothing is wrong */
+    char where[160];
+} first_finding;
+
+static void keep_first(void *context, int32_t layer, const char *what, const char *where)
+{
+    first_finding *first = context;
+    if (first->what != NULL)
+        return;
+    first->layer = layer;
+    first->what = what;
+    (void)snprintf(first->where, sizeof first->where, "%s", where);
+}
+
+/* Where nobody says how many ranks there are, every slot is looked at as a rank: then ids and replicas are
+ * checked, and doubles on a rank cannot be told. */
+static int make_topology(const command *self, const io_document *document, const char *path,
+                         eplb_topology **topology)
+{
+    io_document apart = *document;
+    io_error error;
+    if (apart.num_ranks == 0) {
+        if (apart.num_slots > EPLB_MAX_RANKS)
+            return complain(self, "%s does not say how many ranks there are; pass --ranks G", path);
+        apart.num_ranks = apart.num_slots;
+    }
+    return io_document_topology(&apart, path, topology, &error) == EPLB_OK ? PARSED : fail_io(self, &error);
+}
+
+/* A broken placement is not written for an engine: the first thing wrong is told. A stale hash is replaced by
+ * that of the content, with a warning. */
+static int check_document(const command *self, io_document *document, const char *path)
+{
+    eplb_topology *topology = NULL;
+    document_notes notes = {0, 0};
+    first_finding first = {.what = NULL};
+    uint64_t hash;
+    int status = make_topology(self, document, path, &topology);
+    if (status != PARSED)
+        return status;
+    document_warn_hash(self, document, path);
+    if (!document_hash_agrees(document, topology, &hash))
+        document->hash = hash;
+    status = document_check(self, document, topology, keep_first, &first, &notes);
+    eplb_topology_destroy(topology);
+    if (status != PARSED)
+        return status;
+    if (first.what != NULL && first.layer >= 0)
+        return complain(self, "%s: layer %d: %s: %s; eplb verify lists all that is wrong", path,
+                        (int)first.layer, first.what, first.where);
+    if (first.what != NULL)
+        return complain(self, "%s: %s: %s; eplb verify lists all that is wrong", path, first.what,
+                        first.where);
+    document_warn_notes(self, &notes);
+    return PARSED;
+}
+
+static int convert_placement(const command *self, const convert_values *values, const char *path,
+                             io_document *document)
+{
+    io_format format = placement_format(values->format, values->output);
+    if (values->array != NULL)
+        return complain(self, "--array is for loads; %s is a placement", path);
+    int status = placement_check_first_layer(self, format, values->first_layer);
+    if (status == PARSED)
+        status = check_document(self, document, path);
+    if (status == PARSED)
+        status = placement_write(self, document, format, values->output, values->first_layer);
+    return status;
+}
+
 static int convert(const command *self, const convert_values *values, const char *path)
 {
     io_document_options options = {(int32_t)values->ranks, (int32_t)values->nodes, (int32_t)values->experts};
@@ -128,12 +202,7 @@ static int convert(const command *self, const convert_values *values, const char
             return convert_load(self, values, path);
         return fail_io(self, &error);
     }
-    io_format format = placement_format(values->format, values->output);
-    int status = placement_check_first_layer(self, format, values->first_layer);
-    if (status == PARSED && values->array != NULL)
-        status = complain(self, "--array is for loads; %s is a placement", path);
-    if (status == PARSED)
-        status = placement_write(self, &document, format, values->output, values->first_layer);
+    int status = convert_placement(self, values, path, &document);
     io_document_clear(&document);
     return status;
 }
@@ -156,8 +225,8 @@ const command command_convert = {
     .least_operands = 1,
     .most_operands = 1,
     .text = "Reads a placement in any format, told by its content, and writes it in another. What the new "
-            "format has no place for is left out, with a warning where it changes how tokens are split. "
-            "Loads are converted too.",
+            "format has no place for is left out, with a warning where it changes how tokens are split. A "
+            "placement that eplb verify would not pass is refused. Loads are converted too.",
     .examples = "eplb convert plan.json --format sglang -o map.json\n"
                 "eplb convert expert_map.json --nodes 4 -o plan.json\n"
                 "eplb convert load.csv -o load.npy",

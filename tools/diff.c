@@ -5,6 +5,7 @@
 #include <eplb/placement.h>
 
 #include "commands.h"
+#include "document_check.h"
 #include "failure.h"
 #include "io/json_writer.h"
 #include "io/placement.h"
@@ -81,6 +82,7 @@ static int read_files(diff_run *run, char **paths)
             file->num_ranks = other->num_ranks;
             file->num_nodes = other->num_nodes;
         }
+        document_warn_hash(run->self, file, paths[i]);
         if (io_document_placement(file, paths[i], &run->placements[i], &error) != EPLB_OK)
             return fail_io(run->self, &error);
     }

@@ -7,6 +7,7 @@
 
 #include "cluster.h"
 #include "commands.h"
+#include "document_check.h"
 #include "failure.h"
 #include "io/json_writer.h"
 #include "io/load.h"
@@ -117,6 +118,7 @@ static int read_placement(inspect_run *run)
     if (io_document_read(values->placement, &options, &run->document, &error) != EPLB_OK)
         return fail_io(run->self, &error);
     cluster_adopt_experts(&run->document, eplb_load_num_experts(run->file.load));
+    document_warn_hash(run->self, &run->document, values->placement);
     if (run->document.num_layers != eplb_load_num_layers(run->file.load) ||
         run->document.num_experts != eplb_load_num_experts(run->file.load))
         return complain(run->self, "%s is for %d layers of %d experts, but %s has %d layers of %d experts",

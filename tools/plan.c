@@ -10,6 +10,7 @@
 
 #include "cluster.h"
 #include "commands.h"
+#include "document_check.h"
 #include "failure.h"
 #include "frontier.h"
 #include "io/load.h"
@@ -152,6 +153,7 @@ static int read_current(plan_run *run)
         return fail_io(run->self, &error);
     if (run->current_file.num_ranks == 0)
         run->current_file.num_ranks = (int32_t)run->values.cluster.ranks;
+    document_warn_hash(run->self, &run->current_file, run->values.current);
     return PARSED;
 }
 

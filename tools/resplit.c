@@ -8,6 +8,7 @@
 
 #include "cluster.h"
 #include "commands.h"
+#include "document_check.h"
 #include "failure.h"
 #include "io/json_writer.h"
 #include "io/load.h"
@@ -78,6 +79,7 @@ static int read_files(resplit_run *run)
     if (eplb_load_scale_log2(run->file.load) != 0)
         return complain(run->self, "%s has fractions; a batch is split in whole tokens", run->path);
     cluster_adopt_experts(&run->document, eplb_load_num_experts(run->file.load));
+    document_warn_hash(run->self, &run->document, values->placement);
     if (run->document.num_layers != eplb_load_num_layers(run->file.load) ||
         run->document.num_experts != eplb_load_num_experts(run->file.load))
         return complain(run->self, "%s is for %d layers of %d experts, but %s has %d layers of %d experts",

@@ -6,6 +6,7 @@
 #include <eplb/placement.h>
 
 #include "commands.h"
+#include "document_check.h"
 #include "failure.h"
 #include "io/json_writer.h"
 #include "io/placement.h"
@@ -101,6 +102,7 @@ static int read_files(route_run *run)
     if (io_document_read(values->placement, &options, &run->document, &error) != EPLB_OK ||
         io_topk_open(&run->topk, run->path, (int32_t)values->experts, &error) != EPLB_OK)
         return fail_io(run->self, &error);
+    document_warn_hash(run->self, &run->document, values->placement);
     return PARSED;
 }
 

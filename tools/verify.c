@@ -1,6 +1,4 @@
 /* eplb verify: does a placement file keep every invariant? Says what is wrong and where. */
-#include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +8,11 @@
 
 #include "cluster.h"
 #include "commands.h"
+#include "document_check.h"
 #include "failure.h"
 #include "io/json_writer.h"
 #include "io/load.h"
 #include "io/placement.h"
-#include "published.h"
 #include "report/summary.h"
 #include "report/table.h"
 #include "visible_text.h"
@@ -60,9 +58,7 @@ typedef struct verify_run {
     eplb_topology *topology;
     finding *findings;
     size_t count, room;
-    size_t empty_slots;
-    bool published; /* a plan of a published planner, which may put an expert twice on a rank */
-    size_t published_doubles;
+    document_notes notes;
     bool no_memory;
 } verify_run;
 
@@ -93,54 +89,6 @@ add_finding(verify_run *run, int32_t layer, const char *what, const char *format
     *one = (finding){.layer = layer, .what = what};
     (void)vsnprintf(one->where, sizeof one->where, format, arguments);
     va_end(arguments);
-}
-
-static bool take_problem(void *context, const eplb_problem *problem)
-{
-    verify_run *run = context;
-    char where[WHERE] = "";
-    size_t used = 0;
-    if (problem->kind == EPLB_PROBLEM_EMPTY_SLOT) {
-        run->empty_slots++;
-        return true;
-    }
-    if (problem->kind == EPLB_PROBLEM_DUPLICATE && run->published) {
-        run->published_doubles++;
-        return true;
-    }
-    const struct {
-        const char *name;
-        int32_t value;
-    } places[] = {{"expert", problem->expert}, {"rank", problem->rank}, {"slot", problem->slot}};
-    for (size_t i = 0; i < 3; i++)
-        if (places[i].value >= 0 || (i == 0 && problem->kind == EPLB_PROBLEM_EXPERT_RANGE))
-            used += (size_t)snprintf(where + used, sizeof where - used, "%s%s %d", used > 0 ? ", " : "",
-                                     places[i].name, (int)places[i].value);
-    add_finding(run, problem->layer, eplb_problem_name(problem->kind), "%s", where);
-    return !run->no_memory;
-}
-
-/* Shares lie in [0, 1], are 0 where nothing is, and add up to 1 over an expert's replicas. */
-static void check_shares(verify_run *run, int32_t layer, double *sum)
-{
-    const io_document *file = &run->file;
-    size_t offset = (size_t)layer * (size_t)file->num_slots;
-    const int32_t *row = file->physical_to_logical + offset;
-    const double *shares = file->shares + offset;
-    for (int32_t e = 0; e < file->num_experts; e++)
-        sum[e] = -1.0; /* no replica seen */
-    for (int32_t p = 0; p < file->num_slots; p++) {
-        bool empty = row[p] < 0 || row[p] >= file->num_experts;
-        if (!(shares[p] >= 0.0 && shares[p] <= 1.0) || (empty && shares[p] != 0.0))
-            add_finding(run, layer, "share-range", "slot %d has the share %.9g; expected %s", (int)p,
-                        shares[p], empty ? "0 in an empty slot" : "0 to 1");
-        if (!empty)
-            sum[row[p]] = (sum[row[p]] < 0.0 ? 0.0 : sum[row[p]]) + shares[p];
-    }
-    for (int32_t e = 0; e < file->num_experts; e++)
-        if (sum[e] >= 0.0 && !(fabs(sum[e] - 1.0) <= 1e-9))
-            add_finding(run, layer, "share-sum", "the shares of expert %d add up to %.12g; expected 1",
-                        (int)e, sum[e]);
 }
 
 static void check_load_sizes(verify_run *run)
@@ -176,41 +124,17 @@ static int read_files(verify_run *run)
     return PARSED;
 }
 
-/* The hash in the file is that of its content. Without the shares of a split that has them it cannot be told.
- */
-static void check_hash(verify_run *run)
+static void take_finding(void *context, int32_t layer, const char *what, const char *where)
 {
-    const io_document *file = &run->file;
-    if (!file->has_hash || (file->split != EPLB_SPLIT_EQUAL && file->shares == NULL))
-        return;
-    uint64_t hash = eplb_plan_hash_of(run->topology, file->num_layers, file->num_experts, file->split,
-                                      file->physical_to_logical, file->shares);
-    if (hash != file->hash)
-        add_finding(run, -1, "hash", "the file says %016" PRIx64 ", its content has %016" PRIx64, file->hash,
-                    hash);
+    add_finding(context, layer, what, "%s", where);
 }
 
 static int check(verify_run *run)
 {
-    const io_document *file = &run->file;
-    run->published = is_published(file->policy);
-    eplb_error error;
-    eplb_status status = eplb_placement_check(run->topology, file->num_layers, file->num_experts,
-                                              file->physical_to_logical, take_problem, run, NULL, &error);
-    if (status != EPLB_OK && status != EPLB_ERROR_INVALID)
-        return fail_library(run->self, &error);
-    if (status == EPLB_ERROR_INVALID && run->count == 0 && run->published_doubles == 0) /* refused unseen */
-        add_finding(run, error.layer, "invalid", "%s", error.text);
-    double *sum = file->shares == NULL ? NULL : malloc((size_t)file->num_experts * sizeof *sum);
-    if (file->shares != NULL && sum == NULL)
-        return fail_memory(run->self);
-    for (int32_t l = 0; file->shares != NULL && l < file->num_layers; l++)
-        check_shares(run, l, sum);
-    free(sum);
-    if (run->load.load != NULL)
+    int status = document_check(run->self, &run->file, run->topology, take_finding, run, &run->notes);
+    if (status == PARSED && run->load.load != NULL)
         check_load_sizes(run);
-    check_hash(run);
-    return run->no_memory ? fail_memory(run->self) : PARSED;
+    return status == PARSED && run->no_memory ? fail_memory(run->self) : status;
 }
 
 static int print_json(const verify_run *run)
@@ -316,11 +240,8 @@ static int verify_command(const command *self, int argc, char **argv)
     status = read_files(&run);
     if (status == PARSED)
         status = check(&run);
-    if (status == PARSED && run.empty_slots > 0)
-        warn(self, "empty slots on live ranks: %zu, legal but wasted", run.empty_slots);
-    if (status == PARSED && run.published_doubles > 0)
-        warn(self, "slots that hold an expert their rank holds already: %zu, as the published planner allows",
-             run.published_doubles);
+    if (status == PARSED)
+        document_warn_notes(self, &run.notes);
     if (status == PARSED)
         status = run.values.json ? print_json(&run) : print_tables(&run);
     if (status == PARSED)
@@ -339,8 +260,9 @@ const command command_verify = {
         "Reads a placement in any format and checks it: every id exists, every expert has a replica on a "
         "live rank, slots of dead ranks are empty, no rank holds an expert twice while there are ranks "
         "without it (in a plan of deepseek or vllm that is a warning: the published planner does it), shares "
-        "lie in [0, 1] and add up to 1, the file's hash is that of its content, and the sizes are those of "
-        "the load.\n\n"
+        "lie in [0, 1] and add up to 1, groups divide the experts, metrics agree with each other, no bound "
+        "is above "
+        "what is reached, the file's hash is that of its content, and the sizes are those of the load.\n\n"
         "A file that cannot be read as a placement at all is bad input, exit 2.",
     .json = "valid, problems [{layer, what, where}]; layer is -1 where the whole file is meant.",
     .exit_no = "the placement breaks at least one rule.",

@@ -229,6 +229,9 @@ static eplb_status read_origin(const json_fields *fields, io_document *document)
         status = json_get_text(fields, "reason", &document->reason);
     if (status == EPLB_OK)
         status = json_get_double(fields, "plan_seconds", &document->plan_seconds);
+    if (status == EPLB_OK && json_has(fields, "plan_seconds") && document->plan_seconds < 0.0)
+        status = io_fail(fields->error, EPLB_ERROR_INVALID, "%s: plan_seconds: %g is negative", fields->name,
+                         document->plan_seconds);
     if (status == EPLB_OK)
         status = json_get_int(fields, "spilled", true, 0, INT64_MAX, &document->spilled);
     return status;
