@@ -14,7 +14,7 @@
 #include "base/random.h"
 
 #define SEED          UINT64_C(5)
-#define COUNT_STEPS   16   /* one step in so many changes a count */
+#define COUNT_STEPS   8    /* one step in so many changes a count */
 #define POLL_STEPS    4096 /* steps between looks at the clock */
 #define REFRESH_STEPS 1024 /* changes between fresh sums */
 

@@ -74,6 +74,20 @@ static eplb_status plan_sum(window_planner *planner, bool keep, int32_t *expert,
     return plan_layer_equal(&problem, scratch, &answer, error);
 }
 
+/* The start of the search: replicas on the hottest experts. Counts that were fitted to the sum are worse to
+ * start from. */
+static eplb_status plan_greedily(window_planner *planner, arena *scratch, eplb_error *error)
+{
+    layer_problem problem = *planner->problem;
+    problem.split = EPLB_SPLIT_EQUAL;
+    problem.max_moves = INT64_MAX;
+    problem.current = NULL;
+    layer_answer answer = {.expert = planner->found, .bound = 1.0};
+    for (int32_t p = 0; p < problem.num_slots; p++)
+        answer.expert[p] = -1;
+    return plan_layer_greedy(&problem, scratch, &answer, error);
+}
+
 static void read_home(window_planner *planner)
 {
     const layer_problem *problem = planner->problem;
@@ -200,6 +214,8 @@ static eplb_status plan_from_nothing(window_planner *planner, arena *scratch, ep
             relabel_ranks(problem, NULL, planner->home, planner->seats.words, planner->found, scratch, error);
     if (status == EPLB_OK)
         status = keep_better(planner, "the plan on the sum of the windows is the best found", scratch, error);
+    if (status == EPLB_OK)
+        status = plan_greedily(planner, scratch, error);
     if (status == EPLB_OK)
         status = bind_areas(planner, scratch, error);
     if (status != EPLB_OK || problem->max_spill == 0 || planner->search.rank_area == NULL)
