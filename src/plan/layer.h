@@ -78,11 +78,19 @@ typedef struct frontier_point {
 typedef eplb_status (*layer_frontier)(const layer_problem *problem, arena *scratch, frontier_point *points,
                                       int32_t capacity, int32_t *num_points, eplb_error *error);
 
+/* Parameters that not every policy can follow; request.c refuses the others. */
+typedef enum plan_honours {
+    HONOURS_TARGET = 1, /* stops improving at target_imbalance */
+    HONOURS_SPILL = 2,  /* puts up to max_spill replicas outside their group's node */
+    HONOURS_SOURCES = 4 /* spills by where tokens start */
+} plan_honours;
+
 typedef struct plan_policy {
     const char *name;
     const char *summary;
     layer_planner plan_layer;
     layer_frontier frontier; /* NULL: a total budget is divided evenly over the layers */
+    unsigned honours;        /* of plan_honours */
     bool sums_windows;       /* looks at the sum over windows only: num_windows is 1 for it */
     bool may_duplicate;      /* answers as a published planner does: may put an expert twice on a rank */
 } plan_policy;

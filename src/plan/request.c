@@ -1,6 +1,7 @@
 /* Checking a planning request: every argument against every other, before any work is done.
  *
- * What is refused here no policy could plan; what only some policies cannot, they refuse themselves. */
+ * What is refused here no policy could plan, or a policy would pass over; what a policy sees and cannot plan
+ * it refuses itself. */
 #include "plan/request.h"
 
 #include <stdio.h>
@@ -90,6 +91,32 @@ static eplb_status check_choices(plan_request *request, eplb_error *error)
     if (request->num_experts % params->num_groups != 0)
         return error_set(error, EPLB_ERROR_INVALID, (error_place){-1, -1, -1, -1, params->num_groups},
                          "%d experts do not divide into %d groups", request->num_experts, params->num_groups);
+    return EPLB_OK;
+}
+
+/* What is asked for beside the load must have an effect: a limit that a policy does not know would be broken
+ * without a word. */
+static eplb_status check_honours(const plan_request *request, eplb_error *error)
+{
+    const eplb_plan_params *params = &request->params;
+    const struct {
+        bool asked;
+        unsigned honour;
+        const char *refusal;
+    } rules[] = {
+        {params->target_imbalance > 0.0, HONOURS_TARGET, "it does not stop at a target imbalance"},
+        {params->max_spill > 0, HONOURS_SPILL, "it puts no replica outside its group's node (max_spill)"},
+        {params->sources != NULL, HONOURS_SOURCES, "it does not look at where tokens start (sources)"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (rules[i].asked && (request->policy->honours & rules[i].honour) == 0)
+            return error_text(error, EPLB_ERROR_UNSUPPORTED, "policy %s: %s; policy auto has no such limit",
+                              request->policy->name, rules[i].refusal);
+    }
+    if (params->sources != NULL && params->max_spill == 0)
+        return error_text(error, EPLB_ERROR_UNSUPPORTED,
+                          "where tokens start (sources) decides which replicas to put outside their group's "
+                          "node, and max_spill allows none");
     return EPLB_OK;
 }
 
@@ -184,6 +211,8 @@ eplb_status request_check(plan_request *request, const eplb_load *load, const ep
         status = check_current(request, error);
     if (status == EPLB_OK)
         status = check_sources(request, error);
+    if (status == EPLB_OK)
+        status = check_honours(request, error);
     if (status == EPLB_OK)
         status = check_room(request, error);
     return status;

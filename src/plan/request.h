@@ -17,8 +17,8 @@ typedef struct plan_request {
     int32_t num_experts;
 } plan_request;
 
-/* Fills *request from the arguments of eplb_plan_create and refuses what no policy can plan. Errors: INVALID,
- * INFEASIBLE. O(G). */
+/* Fills *request from the arguments of eplb_plan_create and refuses what no policy can plan and what the
+ * chosen one would pass over. Errors: INVALID, INFEASIBLE, UNSUPPORTED. O(G). */
 eplb_status request_check(plan_request *request, const eplb_load *load, const eplb_topology *topology,
                           const eplb_plan_params *params, eplb_error *error);
 

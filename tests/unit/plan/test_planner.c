@@ -102,6 +102,53 @@ static void test_wrong_parameters(void **state)
     tear_down(&f);
 }
 
+/* What a policy would pass over is refused with the reason; by those that follow it, it is taken. */
+static void test_nothing_is_passed_over(void **state)
+{
+    (void)state;
+    fixture f = set_up();
+    int64_t counts[4 * 2 * 8];
+    for (int32_t i = 0; i < 4 * 2 * 8; i++)
+        counts[i] = 10 + i % 7;
+    eplb_load_params load_params;
+    eplb_load_params_init(&load_params, sizeof load_params);
+    load_params.num_windows = 4;
+    load_params.num_layers = 2;
+    load_params.num_experts = 8;
+    load_params.counts = counts;
+    eplb_load *sources;
+    assert_int_equal(eplb_load_create(&sources, &load_params, NULL, NULL), EPLB_OK);
+    static const char *const target[] = {"deepseek", "vllm", "greedy"};
+    static const char *const spill[] = {"deepseek", "vllm", "greedy", "equal"};
+    static const char *const starts[] = {"deepseek", "vllm", "greedy", "equal", "weighted"};
+    for (size_t i = 0; i < 3; i++) {
+        eplb_plan_params params = case_params(target[i], 1);
+        params.target_imbalance = 1.1;
+        expect_error(&f, &params, EPLB_ERROR_UNSUPPORTED, "target");
+    }
+    for (size_t i = 0; i < 4; i++) {
+        eplb_plan_params params = case_params(spill[i], 1);
+        params.max_spill = 3;
+        expect_error(&f, &params, EPLB_ERROR_UNSUPPORTED, "max_spill");
+    }
+    for (size_t i = 0; i < 5; i++) {
+        eplb_plan_params params = case_params(starts[i], 1);
+        params.sources = sources;
+        params.split = strcmp(starts[i], "weighted") == 0 ? EPLB_SPLIT_WEIGHTED : EPLB_SPLIT_EQUAL;
+        expect_error(&f, &params, EPLB_ERROR_UNSUPPORTED, "sources");
+    }
+    eplb_plan_params params = case_params("auto", 1);
+    params.sources = sources;
+    expect_error(&f, &params, EPLB_ERROR_UNSUPPORTED, "max_spill allows none");
+    params.max_spill = 1;
+    params.target_imbalance = 1.1;
+    eplb_plan *plan;
+    assert_int_equal(case_plan(&plan, f.load, f.topology, &params, NULL), EPLB_OK);
+    eplb_plan_destroy(plan);
+    eplb_load_destroy(sources);
+    tear_down(&f);
+}
+
 static void test_wrong_current(void **state)
 {
     (void)state;
@@ -486,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_policies_are_listed),
         cmocka_unit_test(test_unknown_policy),
         cmocka_unit_test(test_wrong_parameters),
+        cmocka_unit_test(test_nothing_is_passed_over),
         cmocka_unit_test(test_wrong_current),
         cmocka_unit_test(test_too_few_slots),
         cmocka_unit_test(test_dead_rank),
