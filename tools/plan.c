@@ -26,7 +26,7 @@ typedef struct plan_values {
     int64_t groups, spill, threads, work_limit, tile, tokens_per_window, experts, first_layer;
     double target, time_budget;
     const char *policy, *current, *max_moves, *cost, *sources, *array, *output;
-    int split, format; /* format: -1 is told by the output's name */
+    int split, format; /* -1: what the policy is for; told by the output's name */
     bool json, topk, frontier;
 } plan_values;
 
@@ -47,8 +47,8 @@ static const option_row plan_options[] = {
         "Expert groups of node-limited routing; experts of a group stay on one node. Default: none"),
     ROW("policy", 0, OPTION_TEXT, "P", policy, 0, 0, "Who plans; see below. Default: auto"),
     ROW("split", 0, OPTION_CHOICE, "equal|weighted|batch", split, 0, 0,
-        "How an expert's tokens are divided among its replicas: equally (the default), by shares that the "
-        "plan gives, or anew for every batch"),
+        "How an expert's tokens are divided among its replicas: equally, by shares that the plan gives, or "
+        "anew for every batch. Default: what the policy is for (weighted, batch), else equally"),
     ROW("current", 0, OPTION_FILE, "FILE", current, 0, 0,
         "Start from this placement: the plan keeps what it can and counts the moves"),
     ROW("max-moves", 0, OPTION_TEXT, "M|total:M", max_moves, 0, 0,
@@ -282,6 +282,19 @@ static void warn_zero_load(const plan_run *run)
              (int)empty, (int)layers, (int)first, run->values.policy);
 }
 
+/* A current placement, too few moves or groups that do not fit can leave more replicas outside their group's
+ * node than were allowed. */
+static void warn_spilled(const plan_run *run)
+{
+    int64_t spilled = eplb_plan_spilled(run->plan);
+    int64_t allowed = run->values.spill * eplb_load_num_layers(run->load.load);
+    if (spilled > allowed && !is_published(run->values.policy))
+        warn(run->self,
+             "%lld replicas live outside their group's node, where --spill allows %lld: groups do not fit on "
+             "the nodes, or the current placement has them there and moves are limited",
+             (long long)spilled, (long long)allowed);
+}
+
 /* A plan from a current placement that moves nothing and makes no layer better. */
 static bool gains(const plan_run *run)
 {
@@ -361,7 +374,7 @@ static int read_params(plan_run *run)
     eplb_plan_params *params = &run->params;
     eplb_plan_params_init(params, sizeof *params);
     params->policy = values->policy;
-    params->split = (eplb_split)values->split;
+    params->split = values->split >= 0 ? (eplb_split)values->split : plan_split_of(values->policy);
     params->num_groups = (int32_t)values->groups;
     params->target_imbalance = values->target;
     params->max_spill = (int32_t)values->spill;
@@ -398,8 +411,10 @@ static int check_usage(const plan_run *run)
 
 static int plan_command(const command *self, int argc, char **argv)
 {
-    plan_run run = {.self = self,
-                    .values = {.policy = "auto", .format = -1, .threads = 1, .tile = 128, .first_layer = -1}};
+    plan_run run = {
+        .self = self,
+        .values = {
+            .policy = "auto", .split = -1, .format = -1, .threads = 1, .tile = 128, .first_layer = -1}};
     char **operands;
     int count;
     int status = options_parse(self, argc, argv, &run.values, &operands, &count);
@@ -417,6 +432,7 @@ static int plan_command(const command *self, int argc, char **argv)
         status = measure(&run);
     if (status == PARSED) {
         warn_zero_load(&run);
+        warn_spilled(&run);
         status = write_answers(&run);
     }
     if (status == PARSED && !gains(&run)) {

@@ -23,6 +23,13 @@ int plan_find_policy(const command *self, const char *name)
     return complain(self, "--policy is '%s'; expected one of %s", name, all);
 }
 
+eplb_split plan_split_of(const char *policy)
+{
+    if (strcmp(policy, "weighted") == 0)
+        return EPLB_SPLIT_WEIGHTED;
+    return strcmp(policy, "batch") == 0 ? EPLB_SPLIT_BATCH : EPLB_SPLIT_EQUAL;
+}
+
 int plan_parse_max_moves(const command *self, const char *text, eplb_plan_params *params)
 {
     const char *number = strncmp(text, "total:", 6) == 0 ? text + 6 : text;

@@ -8,6 +8,8 @@
 
 /* PARSED if a policy has that name; else names the nearest and all. */
 int plan_find_policy(const command *self, const char *name);
+/* The split that a policy is for; equal for those that take several. */
+eplb_split plan_split_of(const char *policy);
 /* "4" is per layer, "total:4" over all layers; PARSED or an exit status, as in the next. */
 int plan_parse_max_moves(const command *self, const char *text, eplb_plan_params *params);
 /* "tokens", or a mixture "tokens=1,tiles=2,activated=300". */
