@@ -109,6 +109,10 @@ static void test_every_policy(void **state)
                 torture(&f, f.fewer, &params);
                 params.max_moves = 5;
                 torture(&f, f.topology, &params);
+                params.current = NULL;
+                params.max_spill = groups > 1 ? 2 : 0;
+                params.work_limit = 100;
+                torture(&f, f.topology, &params);
             }
         }
     }
