@@ -21,6 +21,7 @@ typedef struct route_case {
     uint32_t *ordinal;
     int32_t table[EXPERTS];
     int32_t position[EXPERTS];
+    int32_t served[SLOTS];
     eplb_placement *placement;
     double share[SLOTS];
     eplb_router *router;
@@ -114,6 +115,13 @@ static void loop_ordinal(route_case *c, const int32_t *block)
         c->slots[i] = eplb_select_quota(&table, c->ids[i], c->ordinal[i]);
 }
 
+static void loop_exact(route_case *c, const int32_t *block)
+{
+    eplb_route_table table = eplb_route_table_at(block);
+    for (int64_t i = 0; i < c->pairs; i++)
+        c->slots[i] = eplb_select_exact(&table, c->served, c->ids[i]);
+}
+
 static void loop_equal(route_case *c, const int32_t *block)
 {
     eplb_route_table table = eplb_route_table_at(block);
@@ -138,8 +146,9 @@ static void loop_vllm(route_case *c, const int32_t *block)
 static const struct {
     const char *name;
     loop_function run;
-} loops[] = {{"plain", loop_plain}, {"quota", loop_quota},         {"ordinal", loop_ordinal},
-             {"equal", loop_equal}, {"invariant", loop_invariant}, {"vllm", loop_vllm}};
+} loops[] = {{"plain", loop_plain}, {"quota", loop_quota}, {"ordinal", loop_ordinal},
+             {"exact", loop_exact}, {"equal", loop_equal}, {"invariant", loop_invariant},
+             {"vllm", loop_vllm}};
 enum { NUM_LOOPS = sizeof loops / sizeof loops[0], MOST_ROUNDS = 101 };
 
 static void time_loops(bench_report *report, route_case *c, int rounds)
@@ -231,6 +240,9 @@ static void measure_deviation(bench_report *report, route_case *c)
     loop_quota(c, block);
     bench_number(report, "rows_256", worst_prefix(c, c->share));
     bench_number(report, "row_share_error", eplb_router_worst_error(c->router));
+    memset(c->served, 0, sizeof c->served);
+    loop_exact(c, block);
+    bench_number(report, "exact", worst_prefix(c, c->share));
     loop_vllm(c, block);
     bench_number(report, "vllm", worst_prefix(c, c->share));
     eplb_router_release(c->router, 0, block);

@@ -93,7 +93,7 @@ static void try_router(const world *w, reader *in)
     int updated =
         eplb_router_update(router, 0, 1, w->placement, next(in, 2) ? w->shares : NULL, NULL, NULL) == EPLB_OK;
     require(eplb_router_is_valid(router));
-    int32_t ids[TOKENS], slots[TOKENS], position[MOST_E] = {0};
+    int32_t ids[TOKENS], slots[TOKENS], position[MOST_E] = {0}, served[MOST_S] = {0};
     const int32_t *block = eplb_router_acquire(router, 0, NULL);
     eplb_route_table table = eplb_route_table_at(block);
     for (int i = 0; i < TOKENS; i++)
@@ -103,6 +103,8 @@ static void try_router(const world *w, reader *in)
         int known = updated && ids[i] >= 0 && ids[i] < w->experts;
         require(known ? is_live_slot_of(w, slots[i], ids[i]) : slots[i] == -1);
         int32_t other = eplb_select_equal(&table, ids[i], (uint32_t)i, next(in, 256));
+        require(known ? is_live_slot_of(w, other, ids[i]) : other == -1);
+        other = eplb_select_exact(&table, served, ids[i]);
         require(known ? is_live_slot_of(w, other, ids[i]) : other == -1);
         other = eplb_select_invariant(&table, ids[i], (uint32_t)i * 7919u);
         require(known ? is_live_slot_of(w, other, ids[i]) : other == -1);

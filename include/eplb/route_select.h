@@ -40,6 +40,9 @@ enum {
     /* [E] floor((2^32 - 1) / row length) and / replica count; 0 where there is none. */
     EPLB_TABLE_ROW_INVERSE = 11,
     EPLB_TABLE_REPLICA_INVERSE = 12,
+    /* Whole weights of the slots, in the order of EPLB_TABLE_SLOTS: the shares to 2^-29, without a row's
+       rounding. */
+    EPLB_TABLE_WEIGHTS = 13,
     EPLB_TABLE_HEAD = 16
 };
 #define EPLB_TABLE_MAGIC_VALUE 0x45504c42
@@ -55,6 +58,7 @@ typedef struct eplb_route_table {
     const int32_t *next;
     const int32_t *row_inverse;
     const int32_t *replica_inverse;
+    const int32_t *weights;
 } eplb_route_table;
 
 /* The table inside a block, wherever the block was copied to. */
@@ -70,6 +74,7 @@ EPLB_DEVICE static inline eplb_route_table eplb_route_table_at(const int32_t *bl
     table.next = block + block[EPLB_TABLE_NEXT];
     table.row_inverse = block + block[EPLB_TABLE_ROW_INVERSE];
     table.replica_inverse = block + block[EPLB_TABLE_REPLICA_INVERSE];
+    table.weights = block + block[EPLB_TABLE_WEIGHTS];
     return table;
 }
 
@@ -137,6 +142,55 @@ EPLB_DEVICE static inline int32_t eplb_select_next(const eplb_route_table *table
     int32_t at = (uint32_t)position[expert] < (uint32_t)length ? position[expert] : 0;
     position[expert] = at + 1;
     return table->rows[begin + at];
+}
+
+/* The replica of begin .. end-1 whose next token is due first, among those that may have one after `seen`
+ * tokens; -1: none, the counters are not of these weights. */
+EPLB_DEVICE static inline int32_t eplb_route_due(const eplb_route_table *table, const int32_t *served,
+                                                 int32_t begin, int32_t end, int64_t seen, int64_t sum)
+{
+    int32_t best = -1;
+    for (int32_t i = begin; i < end; i++) {
+        int64_t weight = table->weights[i];
+        if (served[i] * sum >= (seen + 1) * weight)
+            continue;
+        if (best < 0 ||
+            (served[i] + INT64_C(1)) * table->weights[best] < (served[best] + INT64_C(1)) * weight)
+            best = i;
+    }
+    return best;
+}
+
+/* Split by the shares themselves, without rows: after every token each replica has served its share of the
+ * tokens so far to less than one token, however many there are (the shares to 2^-29). served: a counter per
+ * replica, as many as the placement has slots (start at 0, one array per source and layer; start at 0 again
+ * when the table changes). O(replicas of the expert); experts with one replica cost a look-up. */
+EPLB_DEVICE static inline int32_t eplb_select_exact(const eplb_route_table *table, int32_t *served,
+                                                    int32_t expert)
+{
+    if (!eplb_route_knows(table, expert))
+        return -1;
+    int32_t begin = table->replica_first[expert], end = table->replica_first[expert + 1];
+    if (end - begin <= 1)
+        return end > begin ? table->slots[begin] : -1;
+    int64_t seen = 0, sum = 0;
+    for (int32_t i = begin; i < end; i++) {
+        seen += served[i];
+        sum += table->weights[i];
+    }
+    int32_t best = eplb_route_due(table, served, begin, end, seen, sum);
+    if (best < 0) {
+        for (int32_t i = begin; i < end; i++)
+            served[i] = 0;
+        seen = 0;
+        best = eplb_route_due(table, served, begin, end, 0, sum);
+    }
+    served[best]++;
+    if (seen + 1 == sum) { /* everyone has exactly what is due */
+        for (int32_t i = begin; i < end; i++)
+            served[i] = 0;
+    }
+    return table->slots[best];
 }
 
 /* Rank-invariant: depends on expert and token alone, so that every rank picks the same slot for the same

@@ -98,6 +98,7 @@ static void write_head(const eplb_router *router, int32_t *block)
     block[EPLB_TABLE_NEXT] = block[EPLB_TABLE_ROWS] + (int32_t)router->row_capacity;
     block[EPLB_TABLE_ROW_INVERSE] = block[EPLB_TABLE_NEXT] + (int32_t)router->row_capacity;
     block[EPLB_TABLE_REPLICA_INVERSE] = block[EPLB_TABLE_ROW_INVERSE] + experts;
+    block[EPLB_TABLE_WEIGHTS] = block[EPLB_TABLE_REPLICA_INVERSE] + experts;
     block[EPLB_TABLE_LENGTH] = (int32_t)router->block_length;
 }
 
@@ -109,7 +110,7 @@ static bool size_blocks(eplb_router *router)
     int64_t replicated = spare < experts ? spare : experts;
     router->row_capacity = experts + replicated * router->row_limit;
     router->block_length =
-        EPLB_TABLE_HEAD + 2 * (experts + 1) + slots + 2 * router->row_capacity + 2 * experts;
+        EPLB_TABLE_HEAD + 2 * (experts + 1) + 2 * slots + 2 * router->row_capacity + 2 * experts;
     router->block_length = (router->block_length + 15) / 16 * 16;
     return router->block_length <= INT32_MAX;
 }
@@ -266,6 +267,17 @@ static int32_t write_row(eplb_router *router, const int32_t *slot, int32_t count
     return length;
 }
 
+/* Weights as int32 whose sum is below 2^31, for eplb_select_exact. */
+static void write_weights(const eplb_router *router, int32_t count, int32_t *weights)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < count; i++)
+        sum += router->weight[i];
+    int shift = sum > INT32_MAX; /* row_scale_weights keeps the sum within 2^31 */
+    for (int32_t i = 0; i < count; i++)
+        weights[i] = (int32_t)(router->weight[i] >> shift);
+}
+
 static int32_t inverse_of(int32_t length)
 {
     return length > 0 ? (int32_t)(UINT32_MAX / (uint32_t)length) : 0;
@@ -307,6 +319,7 @@ static eplb_status build_layer(eplb_router *router, int32_t layer, const eplb_pl
         row_weights_of_shares(router->share, count, router->weight);
         if (router->rule == EPLB_ROUTE_NEAREST && count > 1)
             take_own_part(router, placement, sources, layer, e, slot, count);
+        write_weights(router, count, block + block[EPLB_TABLE_WEIGHTS] + first[e]);
         used += write_row(router, slot, count, rows + used, &at->built_error);
     }
     row_first[router->num_experts] = used;

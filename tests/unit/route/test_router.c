@@ -102,6 +102,58 @@ static void rows_deliver_the_shares(void **state)
     }
 }
 
+/* The rule without rows: every prefix of 20,000 tokens is within one token of the shares, for any number of
+ * replicas; counters of another table do no harm but to the first tokens. */
+static void exact_choices_follow_the_shares(void **state)
+{
+    (void)state;
+    random_state random = random_seed(12);
+    for (int round = 0; round < 6; round++) {
+        eplb_placement *placement = random_placement(&random, (placement_shape){1, 6, 8, 2, 4, round % 3, 0});
+        double *shares = random_shares(&random, placement);
+        eplb_router *router = make_router(placement, EPLB_ROUTE_QUOTA, -1, 64);
+        update(router, placement, round == 0 ? NULL : shares);
+        const int32_t *block = eplb_router_acquire(router, 0, NULL);
+        eplb_route_table table = eplb_route_table_at(block);
+        int32_t served[32] = {0}, other[32];
+        assert_int_equal(eplb_select_exact(&table, served, -1), -1);
+        assert_int_equal(eplb_select_exact(&table, served, 6), -1);
+        for (int32_t e = 0; e < 6; e++) {
+            double delivered[32] = {0}, share[32] = {0}, sum = 0;
+            for (int32_t i = table.replica_first[e]; i < table.replica_first[e + 1]; i++)
+                sum += share[table.slots[i]] = round == 0 ? 1.0 : shares[table.slots[i]];
+            for (int32_t n = 1; n <= 20000; n++) {
+                delivered[eplb_select_exact(&table, served, e)] += 1.0;
+                for (int32_t i = table.replica_first[e]; i < table.replica_first[e + 1]; i++) {
+                    int32_t p = table.slots[i];
+                    assert_true(fabs(delivered[p] - n * share[p] / sum) < 1.0 + 1e-3);
+                }
+            }
+            for (int32_t i = 0; i < 32; i++)
+                other[i] = (int32_t)(random_next(&random) >> 33);
+            int32_t slot = eplb_select_exact(&table, other, e);
+            assert_true(slot >= 0 && eplb_placement_physical_to_logical(placement)[slot] == e);
+        }
+        eplb_router_release(router, 0, block);
+        eplb_router_destroy(router);
+        free(shares);
+        eplb_placement_destroy(placement);
+    }
+}
+
+/* Small weights: the counters come round exactly. */
+static void exact_choices_come_round(void **state)
+{
+    (void)state;
+    int32_t first[] = {0, 3}, slots[] = {7, 8, 9}, weights[] = {3, 0, 4}, served[3] = {0}, count[10] = {0};
+    eplb_route_table table = {.num_experts = 1, .replica_first = first, .slots = slots, .weights = weights};
+    for (int n = 1; n <= 70; n++) {
+        count[eplb_select_exact(&table, served, 0)]++;
+        assert_true(abs(7 * count[7] - 3 * n) < 7 && abs(7 * count[9] - 4 * n) < 7);
+    }
+    assert_int_equal(served[0] + served[1] + served[2] + count[8], 0);
+}
+
 /* Whole batches, small and large, give what one selection after the other gives; -1 passes through. */
 static void batches_equal_single_choices(void **state)
 {
@@ -371,7 +423,7 @@ static eplb_route_table one_expert(int32_t *first, int32_t *slots, int32_t *inve
     *inverse = (int32_t)(UINT32_MAX / (uint32_t)count);
     for (int32_t i = 0; i < count; i++)
         slots[i] = i;
-    return (eplb_route_table){1, -1, first, slots, first, slots, slots, inverse, inverse};
+    return (eplb_route_table){1, -1, first, slots, first, slots, slots, inverse, inverse, NULL};
 }
 
 static void modulo_is_exact(void **state)
@@ -495,6 +547,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_tables_select_nothing),
         cmocka_unit_test(rows_deliver_the_shares),
+        cmocka_unit_test(exact_choices_follow_the_shares),
+        cmocka_unit_test(exact_choices_come_round),
         cmocka_unit_test(batches_equal_single_choices),
         cmocka_unit_test(nearest_keeps_the_balance),
         cmocka_unit_test(nearest_follows_the_sources),
