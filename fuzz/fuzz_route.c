@@ -131,6 +131,27 @@ static void check_quota(const world *w, const int64_t *quota, const eplb_resplit
     require(result->max_load <= most && result->bound_load >= 0 && result->bound_speed > 0);
 }
 
+/* A router made of whole quotas delivers a live slot for every expert that has one. */
+static void try_quota_rows(const world *w, const int64_t *quota)
+{
+    eplb_router_params params;
+    eplb_router *router = NULL;
+    eplb_router_params_init(&params, sizeof params);
+    params.topology = w->topology;
+    params.num_layers = 1;
+    params.num_experts = w->experts;
+    require(eplb_router_create(&router, &params, NULL, NULL) == EPLB_OK);
+    if (eplb_router_update_quota(router, 0, w->placement, quota, NULL) == EPLB_OK) {
+        require(eplb_router_is_valid(router));
+        const int32_t *block = eplb_router_acquire(router, 0, NULL);
+        eplb_route_table table = eplb_route_table_at(block);
+        for (int32_t e = 0; e < w->experts; e++)
+            require(is_live_slot_of(w, eplb_select_quota(&table, e, 3), e));
+        eplb_router_release(router, 0, block);
+    }
+    eplb_router_destroy(router);
+}
+
 static void try_resplit(const world *w)
 {
     eplb_resplit *resplit = NULL;
@@ -146,6 +167,7 @@ static void try_resplit(const world *w)
         require(local.bound_load == plain.bound_load && local.bound_speed == plain.bound_speed);
         require(local.cross_node <= local.cross_rank);
         require(eplb_resplit_by_source(resplit, w->sources, quota, part, NULL) == EPLB_OK);
+        try_quota_rows(w, quota);
         require(eplb_resplit_activate(resplit, w->load, slot, &most, NULL) == EPLB_OK);
         for (int32_t e = 0; e < w->experts; e++)
             require(w->load[e] > 0 ? is_live_slot_of(w, slot[e], e) : slot[e] == -1);

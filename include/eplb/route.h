@@ -61,11 +61,22 @@ EPLB_API bool eplb_router_is_valid(const eplb_router *router);
  * is then published at once, and its epoch grows by one. One thread may update at a time, while any number
  * read. Blocks stay where they are: a layer alternates between two fixed addresses. Errors: INVALID (an
  * expert without a live replica: layer and expert; shares that are negative, not finite, or zero for all live
- * replicas), BUSY (a reader still holds the table before the last one; nothing was changed, call again),
- * MEMORY. O(S + sum of rows * replicas) per layer. */
+ * replicas), BUSY (a reader still holds the table before the last one; nothing was changed: call again after
+ * that reader's batch, after the next step, say), MEMORY. O(S + sum of rows * replicas) per layer. */
 EPLB_API eplb_status eplb_router_update(eplb_router *router, int32_t first_layer, int32_t num_layers,
                                         const eplb_placement *placement, const double *shares,
                                         const eplb_load *sources, eplb_error *error);
+
+/* The same for one layer, from whole tokens per slot instead of shares: quota [S] of a batch, as
+ * eplb_resplit_solve, one source's row of eplb_resplit_by_source, or eplb_resplit_activate (an expert's
+ * tokens at its slot) give it. An expert whose quotas sum to at most row_limit gets a row of exactly these
+ * quotas: with counters at 0 the batch is delivered exactly, and every prefix to less than a token. A longer
+ * one is rounded to row_limit places (eplb_router_worst_error tells by how much); one without tokens is split
+ * equally. Errors: as eplb_router_update; INVALID: a negative quota, tokens for a slot without a live
+ * replica, a sum beyond int64. */
+EPLB_API eplb_status eplb_router_update_quota(eplb_router *router, int32_t layer,
+                                              const eplb_placement *placement, const int64_t *quota,
+                                              eplb_error *error);
 
 /* The current block of a layer (eplb_route_table_at reads it), kept unchanged until it is released. Two
  * atomic operations, no lock; call once per batch, not per token. Any thread. `epoch` may be NULL. */

@@ -206,6 +206,33 @@ class Router:
         )
         raise_for(status, error)
 
+    def update_quota(self, layer: int, plan: Plan | SavedPlan | Placement, quota: Any) -> None:
+        """Replaces a layer's table by one made of whole tokens per slot: a batch's quotas, kept exactly.
+
+        An expert whose quotas sum to at most ``row_limit`` gets them to the token, from counters at 0; a longer row is
+        rounded.
+
+        Parameters
+        ----------
+        layer : int
+            The layer to replace.
+        plan : Plan, SavedPlan or Placement
+            What the slots hold; its shares play no part.
+        quota : [S] int64
+            Tokens of every slot, as :meth:`Resplit.solve` gives them, or one source's row of them.
+
+        Source: ``eplb_router_update_quota``.
+        """
+        placement, _ = _of_plan(plan, None)
+        tokens = arrays.as_int64(quota, "quota")
+        if tokens.shape != (placement.num_slots,):
+            raise InvalidError(f"quota has shape {tokens.shape}, expected ({placement.num_slots},)")
+        error = new_error()
+        status = lib.eplb_router_update_quota(
+            self._handle, self._layer(layer), placement._handle, pointer(tokens, "int64_t"), error
+        )
+        raise_for(status, error)
+
     def _layer(self, layer: int) -> int:
         number = arrays.size(layer, "layer")
         if number >= self.num_layers:

@@ -38,14 +38,15 @@ struct eplb_router {
     router_layer *layers;
     int32_t *blocks;
     /* Scratch of the updating thread. */
-    double *share;   /* [S] */
-    int64_t *weight; /* [S] */
-    int64_t *part;   /* [S] */
-    int64_t *left;   /* [S] */
-    int64_t *supply; /* [G] */
-    int32_t *quota;  /* [S] */
-    int32_t *served; /* [S] */
-    int32_t *rank;   /* [S] */
+    bool wants_quota; /* rows of whole quotas, where they fit */
+    double *share;    /* [S] */
+    int64_t *weight;  /* [S] */
+    int64_t *part;    /* [S] */
+    int64_t *left;    /* [S] */
+    int64_t *supply;  /* [G] */
+    int32_t *quota;   /* [S] */
+    int32_t *served;  /* [S] */
+    int32_t *rank;    /* [S] */
 };
 
 void eplb_router_params_init(eplb_router_params *params, size_t size)
@@ -251,6 +252,20 @@ static void take_own_part(eplb_router *router, const eplb_placement *placement, 
         memcpy(router->weight, router->part, (size_t)count * sizeof *router->weight);
 }
 
+/* Weights that are the quotas of a batch and fit a row: the row's length, 0 if there is none. */
+static int32_t whole_quotas(eplb_router *router, int32_t count, double *error)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < count && router->wants_quota; i++)
+        sum += router->weight[i]; /* at most 2^31 each */
+    if (sum > router->row_limit)
+        return 0;
+    for (int32_t i = 0; i < count; i++)
+        router->quota[i] = (int32_t)router->weight[i];
+    *error = 0.0;
+    return (int32_t)sum;
+}
+
 /* Writes the row of one expert; returns its length and keeps the largest error. */
 static int32_t write_row(eplb_router *router, const int32_t *slot, int32_t count, int32_t *row, double *worst)
 {
@@ -259,7 +274,9 @@ static int32_t write_row(eplb_router *router, const int32_t *slot, int32_t count
         row[0] = slot[0];
         return 1;
     }
-    int32_t length = row_choose(router->weight, count, router->row_limit, router->quota, &error);
+    int32_t length = whole_quotas(router, count, &error);
+    if (length == 0)
+        length = row_choose(router->weight, count, router->row_limit, router->quota, &error);
     eplb_route_row(router->quota, count, row, router->served);
     for (int32_t n = 0; n < length; n++)
         row[n] = slot[row[n]];
@@ -297,15 +314,47 @@ static void link_rows(int32_t *block)
     }
 }
 
-/* Fills the block that nobody reads. */
-static eplb_status build_layer(eplb_router *router, int32_t layer, const eplb_placement *placement,
-                               const double *shares, const eplb_load *sources, eplb_error *error)
+/* What a layer's table is made of. */
+typedef struct build_input {
+    const eplb_placement *placement;
+    const double *shares;     /* [S] or NULL: equal */
+    const int64_t *quota;     /* [S] instead of shares, or NULL */
+    const eplb_load *sources; /* or NULL */
+} build_input;
+
+/* Weights of one expert's live replicas. */
+static eplb_status read_weights(eplb_router *router, int32_t layer, int32_t expert, const build_input *input,
+                                const int32_t *slot, int32_t count, eplb_error *error)
 {
+    int64_t sum = 0;
+    for (int32_t i = 0; input->quota != NULL && i < count; i++) {
+        router->weight[i] = input->quota[slot[i]];
+        if (!checked_add(sum, router->weight[i], &sum))
+            return error_set(error, EPLB_ERROR_INVALID, (error_place){layer, expert, -1, slot[i], -1},
+                             "layer %d, expert %d: the quotas do not fit int64", layer, expert);
+    }
+    if (sum > 0) {
+        row_scale_weights(router->weight, count);
+        return EPLB_OK;
+    }
+    eplb_status status = replicas_shares(input->shares, layer, expert, slot, count, router->share, error);
+    if (status == EPLB_OK)
+        row_weights_of_shares(router->share, count, router->weight);
+    if (status == EPLB_OK && router->rule == EPLB_ROUTE_NEAREST && count > 1 && input->quota == NULL)
+        take_own_part(router, input->placement, input->sources, layer, expert, slot, count);
+    return status;
+}
+
+/* Fills the block that nobody reads. */
+static eplb_status build_layer(eplb_router *router, int32_t layer, const build_input *input,
+                               eplb_error *error)
+{
+    router->wants_quota = input->quota != NULL;
     router_layer *at = &router->layers[layer];
     int32_t *block = at->block[1 - atomic_load(&at->active)];
     int32_t *first = block + block[EPLB_TABLE_REPLICA_FIRST], *slots = block + block[EPLB_TABLE_SLOTS];
     int32_t *row_first = block + block[EPLB_TABLE_ROW_FIRST], *rows = block + block[EPLB_TABLE_ROWS];
-    replicas_list(placement, layer, first, slots);
+    replicas_list(input->placement, layer, first, slots);
     eplb_status status = replicas_check(first, router->num_experts, layer, error);
     int32_t used = 0;
     at->built_error = 0.0;
@@ -313,12 +362,9 @@ static eplb_status build_layer(eplb_router *router, int32_t layer, const eplb_pl
         int32_t count = first[e + 1] - first[e];
         const int32_t *slot = slots + first[e];
         row_first[e] = used;
-        status = replicas_shares(shares, layer, e, slot, count, router->share, error);
+        status = read_weights(router, layer, e, input, slot, count, error);
         if (status != EPLB_OK)
             break;
-        row_weights_of_shares(router->share, count, router->weight);
-        if (router->rule == EPLB_ROUTE_NEAREST && count > 1)
-            take_own_part(router, placement, sources, layer, e, slot, count);
         write_weights(router, count, block + block[EPLB_TABLE_WEIGHTS] + first[e]);
         used += write_row(router, slot, count, rows + used, &at->built_error);
     }
@@ -366,24 +412,58 @@ static eplb_status check_update(const eplb_router *router, int32_t first_layer, 
     return EPLB_OK;
 }
 
+static void publish(eplb_router *router, int32_t layer)
+{
+    router_layer *at = &router->layers[layer];
+    at->epoch++;
+    at->error = at->built_error;
+    atomic_store(&at->active, 1 - atomic_load(&at->active));
+}
+
 eplb_status eplb_router_update(eplb_router *router, int32_t first_layer, int32_t num_layers,
                                const eplb_placement *placement, const double *shares,
                                const eplb_load *sources, eplb_error *error)
 {
     eplb_status status = check_update(router, first_layer, num_layers, placement, sources, error);
     size_t slots = (size_t)eplb_topology_num_slots(router->topology);
+    for (int32_t l = first_layer; l < first_layer + num_layers && status == EPLB_OK; l++) {
+        build_input input = {placement, shares != NULL ? shares + (size_t)l * slots : NULL, NULL, sources};
+        status = build_layer(router, l, &input, error);
+    }
     for (int32_t l = first_layer; l < first_layer + num_layers && status == EPLB_OK; l++)
-        status = build_layer(router, l, placement, shares != NULL ? shares + (size_t)l * slots : NULL,
-                             sources, error);
-    if (status != EPLB_OK)
-        return status;
-    for (int32_t l = first_layer; l < first_layer + num_layers; l++) {
-        router_layer *at = &router->layers[l];
-        at->epoch++;
-        at->error = at->built_error;
-        atomic_store(&at->active, 1 - atomic_load(&at->active));
+        publish(router, l);
+    return status;
+}
+
+/* INVALID for a negative quota, or one of a slot that serves nothing. */
+static eplb_status check_quota(const eplb_placement *placement, int32_t layer, const int64_t *quota,
+                               eplb_error *error)
+{
+    const eplb_topology *topology = eplb_placement_topology(placement);
+    const int32_t *held = eplb_placement_physical_to_logical(placement) +
+                          (size_t)layer * (size_t)eplb_placement_num_slots(placement);
+    for (int32_t p = 0; p < eplb_placement_num_slots(placement); p++) {
+        bool live = held[p] >= 0 && eplb_topology_rank_alive(topology)[eplb_topology_slot_rank(topology)[p]];
+        if (quota[p] < 0 || (quota[p] > 0 && !live))
+            return error_set(error, EPLB_ERROR_INVALID, (error_place){layer, held[p], -1, p, quota[p]},
+                             "layer %d, slot %d: quota %lld, expected %s", layer, p, (long long)quota[p],
+                             live ? "0 or more" : "0: it holds no live replica");
     }
     return EPLB_OK;
+}
+
+eplb_status eplb_router_update_quota(eplb_router *router, int32_t layer, const eplb_placement *placement,
+                                     const int64_t *quota, eplb_error *error)
+{
+    eplb_status status = check_update(router, layer, 1, placement, NULL, error);
+    build_input input = {.placement = placement, .quota = quota};
+    if (status == EPLB_OK)
+        status = check_quota(placement, layer, quota, error);
+    if (status == EPLB_OK)
+        status = build_layer(router, layer, &input, error);
+    if (status == EPLB_OK)
+        publish(router, layer);
+    return status;
 }
 
 /* --- reading -----------------------------------------------------------------------------------------------

@@ -118,6 +118,18 @@ def test_some_layers(plan: eplb.Plan) -> None:
     assert int(router.route(1, [0])[0]) >= 0 > int(router.route(0, [0])[0])
 
 
+def test_quotas_are_kept_to_the_token(plan: eplb.Plan, load: np.ndarray) -> None:
+    counts = np.arange(32) * 3
+    split = eplb.Resplit(plan.placement, 2).solve(counts)
+    router = eplb.Router.of(plan, row_limit=512)
+    router.update_quota(2, plan, split.quota)
+    ids = np.repeat(np.arange(32), counts)
+    slots = router.route(2, ids, np.zeros(32, dtype=np.int32))
+    assert np.array_equal(np.bincount(slots, minlength=40), split.quota)
+    with pytest.raises(eplb.InvalidError, match="shape"):
+        router.update_quota(2, plan, split.quota[1:])
+
+
 def test_nearest_prefers_its_own_rank(plan: eplb.Plan, load: np.ndarray) -> None:
     sources = np.broadcast_to(load, (8, 6, 32))
     own = 0
