@@ -9,11 +9,8 @@
 
 #include "base/random.h"
 
-/* Tables for every source rank of the rule `nearest` share this much memory; rows get shorter where it is
- * short. */
-#define NEAREST_BYTES ((int64_t)256 << 20)
-#define TRTLLM_BLOCK  1024
-#define DYNAMIC_SEED  1
+#define TRTLLM_BLOCK 1024
+#define DYNAMIC_SEED 1
 
 struct routing {
     routing_params params;
@@ -22,8 +19,8 @@ struct routing {
     int32_t *live; /* [live] ranks */
     double *share; /* [L, S] over live replicas, sums to 1 */
 
-    eplb_router **router; /* [num_routers] one, or one per rank */
-    int32_t num_routers;
+    eplb_router *router;
+    int32_t *served;        /* [L, S] counters of the shares */
     int32_t *position;      /* [G, L, E] */
     eplb_resplit **resplit; /* [L] */
     int32_t *own;           /* [G, L, E] */
@@ -78,13 +75,12 @@ static eplb_status select_by_table(routing *self, int32_t layer, eplb_error *err
     int32_t width = self->params.width;
     for (int32_t n = 0; n < self->num_live; n++) {
         int32_t rank = self->live[n];
-        eplb_router *router = self->router[self->num_routers > 1 ? rank : 0];
         int64_t begin = block_start(self, n) * width, end = block_start(self, n + 1) * width;
         int32_t *position = self->position + ((size_t)rank * (size_t)self->num_layers + (size_t)layer) *
                                                  (size_t)self->num_experts;
-        const int32_t *block = eplb_router_acquire(router, layer, NULL);
+        const int32_t *block = eplb_router_acquire(self->router, layer, NULL);
         eplb_route_ids(block, position, self->ids + begin, end - begin, self->slots + begin);
-        eplb_router_release(router, layer, block);
+        eplb_router_release(self->router, layer, block);
     }
     return EPLB_OK;
 }
@@ -93,11 +89,11 @@ static eplb_status select_invariant(routing *self, int32_t layer, eplb_error *er
 {
     (void)error;
     int32_t width = self->params.width;
-    const int32_t *block = eplb_router_acquire(self->router[0], layer, NULL);
+    const int32_t *block = eplb_router_acquire(self->router, layer, NULL);
     eplb_route_table table = eplb_route_table_at(block);
     for (int64_t i = 0; i < self->num_tokens * width; i++)
         self->slots[i] = eplb_select_invariant(&table, self->ids[i], (uint32_t)(i / width));
-    eplb_router_release(self->router[0], layer, block);
+    eplb_router_release(self->router, layer, block);
     return EPLB_OK;
 }
 
@@ -161,13 +157,11 @@ static void make_batch_rows(routing *self, int32_t layer, int32_t source)
     }
 }
 
-static eplb_status select_resplit(routing *self, int32_t layer, eplb_error *error)
+/* Divides self->quota among the sources and lets each choose by rows of its part. */
+static eplb_status select_by_part(routing *self, int32_t layer, eplb_error *error)
 {
-    count_sources(self);
-    eplb_resplit *resplit = self->resplit[layer];
-    eplb_status status = eplb_resplit_solve_local(resplit, self->counts, self->quota, NULL, error);
-    if (status == EPLB_OK)
-        status = eplb_resplit_by_source(resplit, self->counts, self->quota, self->part, error);
+    eplb_status status =
+        eplb_resplit_by_source(self->resplit[layer], self->counts, self->quota, self->part, error);
     if (status != EPLB_OK)
         return status;
     int32_t width = self->params.width;
@@ -176,22 +170,57 @@ static eplb_status select_resplit(routing *self, int32_t layer, eplb_error *erro
         for (int64_t i = block_start(self, n) * width; i < block_start(self, n + 1) * width; i++)
             self->slots[i] = self->ids[i] >= 0 ? self->row[self->row_start[self->ids[i]]++] : -1;
     }
-    self->has_quota = true;
     return EPLB_OK;
+}
+
+static eplb_status select_resplit(routing *self, int32_t layer, eplb_error *error)
+{
+    count_sources(self);
+    eplb_status status =
+        eplb_resplit_solve_local(self->resplit[layer], self->counts, self->quota, NULL, error);
+    self->has_quota = true;
+    return status == EPLB_OK ? select_by_part(self, layer, error) : status;
+}
+
+/* All ranks follow the shares together: what a rank reaches when it knows how many tokens of each expert the
+ * ranks before it have. */
+static eplb_status select_quota(routing *self, int32_t layer, eplb_error *error)
+{
+    (void)error;
+    int32_t *served = self->served + (size_t)layer * (size_t)self->num_slots;
+    const int32_t *block = eplb_router_acquire(self->router, layer, NULL);
+    eplb_route_table table = eplb_route_table_at(block);
+    for (int64_t i = 0; i < self->num_tokens * self->params.width; i++)
+        self->slots[i] = eplb_select_exact(&table, served, self->ids[i]);
+    eplb_router_release(self->router, layer, block);
+    return EPLB_OK;
+}
+
+/* The tokens that `quota` gives to each slot, divided among the sources by what they hold. */
+static eplb_status select_nearest(routing *self, int32_t layer, eplb_error *error)
+{
+    count_sources(self);
+    eplb_status status = select_quota(self, layer, error);
+    memset(self->quota, 0, (size_t)self->num_slots * sizeof *self->quota);
+    for (int64_t i = 0; i < self->num_tokens * self->params.width; i++) {
+        if (self->slots[i] >= 0)
+            self->quota[self->slots[i]]++;
+    }
+    return status == EPLB_OK ? select_by_part(self, layer, error) : status;
 }
 
 static eplb_status select_vllm(routing *self, int32_t layer, eplb_error *error)
 {
     (void)error;
     int32_t width = self->params.width;
-    const int32_t *block = eplb_router_acquire(self->router[0], layer, NULL);
+    const int32_t *block = eplb_router_acquire(self->router, layer, NULL);
     eplb_route_table table = eplb_route_table_at(block);
     for (int32_t n = 0; n < self->num_live; n++) {
         int64_t begin = block_start(self, n) * width;
         for (int64_t i = begin; i < block_start(self, n + 1) * width; i++)
             self->slots[i] = eplb_select_vllm(&table, self->ids[i], (uint32_t)((i - begin) / width));
     }
-    eplb_router_release(self->router[0], layer, block);
+    eplb_router_release(self->router, layer, block);
     return EPLB_OK;
 }
 
@@ -227,12 +256,12 @@ static eplb_status select_sglang_static(routing *self, int32_t layer, eplb_error
 static eplb_status select_sglang_dynamic(routing *self, int32_t layer, eplb_error *error)
 {
     (void)error;
-    const int32_t *block = eplb_router_acquire(self->router[0], layer, NULL);
+    const int32_t *block = eplb_router_acquire(self->router, layer, NULL);
     eplb_route_table table = eplb_route_table_at(block);
     for (int64_t i = 0; i < self->num_tokens * self->params.width; i++)
         self->slots[i] =
             eplb_select_sglang_dynamic(&table, self->ids[i], (uint32_t)(random_next(&self->random) >> 48));
-    eplb_router_release(self->router[0], layer, block);
+    eplb_router_release(self->router, layer, block);
     return EPLB_OK;
 }
 
@@ -240,7 +269,7 @@ static eplb_status select_trtllm(routing *self, int32_t layer, eplb_error *error
 {
     (void)error;
     int32_t width = self->params.width;
-    const int32_t *block = eplb_router_acquire(self->router[0], layer, NULL);
+    const int32_t *block = eplb_router_acquire(self->router, layer, NULL);
     eplb_route_table table = eplb_route_table_at(block);
     for (int32_t n = 0; n < self->num_live; n++) {
         int64_t begin = block_start(self, n) * width;
@@ -253,13 +282,14 @@ static eplb_status select_trtllm(routing *self, int32_t layer, eplb_error *error
             self->slots[i] = eplb_select_trtllm(&table, e, running, (uint32_t)part, (uint32_t)self->live[n]);
         }
     }
-    eplb_router_release(self->router[0], layer, block);
+    eplb_router_release(self->router, layer, block);
     return EPLB_OK;
 }
 
 static const select_function select_functions[] = {
-    [ROUTING_QUOTA] = select_by_table,
-    [ROUTING_NEAREST] = select_by_table,
+    [ROUTING_QUOTA] = select_quota,
+    [ROUTING_TABLE] = select_by_table,
+    [ROUTING_NEAREST] = select_nearest,
     [ROUTING_INVARIANT] = select_invariant,
     [ROUTING_ACTIVATED] = select_activated,
     [ROUTING_RESPLIT] = select_resplit,
@@ -295,11 +325,12 @@ static bool take_arrays(routing *self)
     self->planned = calloc(layers * ranks + layers, sizeof *self->planned);
     self->delivered = calloc(layers * ranks, sizeof *self->delivered);
     self->position = calloc(ranks * layers * experts, sizeof *self->position);
+    self->served = calloc(layers * slots, sizeof *self->served);
     const void *blocks[] = {self->live,      self->share,     self->gathered,     self->slots,
                             self->source,    self->counts,    self->quota,        self->part,
                             self->row,       self->row_quota, self->planned_slot, self->delivered_slot,
                             self->rank_load, self->planned,   self->delivered,    self->expert_count,
-                            self->position};
+                            self->position,  self->served};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
         if (blocks[i] == NULL)
             return false;
@@ -316,11 +347,10 @@ void routing_destroy(routing *self)
 {
     if (self == NULL)
         return;
-    for (int32_t i = 0; self->router != NULL && i < self->num_routers; i++)
-        eplb_router_destroy(self->router[i]);
+    eplb_router_destroy(self->router);
     for (int32_t l = 0; self->resplit != NULL && l < self->num_layers; l++)
         eplb_resplit_destroy(self->resplit[l]);
-    void *blocks[] = {self->router,       self->resplit,      self->own,
+    void *blocks[] = {self->served,       self->resplit,      self->own,
                       self->repeat,       self->repeat_count, self->live,
                       self->share,        self->gathered,     self->slots,
                       self->source,       self->counts,       self->quota,
@@ -367,53 +397,33 @@ static void read_shares(routing *self)
     }
 }
 
-static int32_t nearest_row_limit(const routing *self)
+static eplb_status make_router(routing *self, eplb_error *error)
 {
-    int64_t spare = self->num_slots - self->num_experts, bytes = self->params.row_limit;
-    int64_t experts = spare < self->num_experts ? spare : self->num_experts;
-    bytes = NEAREST_BYTES / (8 * (int64_t)self->num_ranks * self->num_layers * (experts > 0 ? experts : 1));
-    int64_t limit = bytes < self->params.row_limit ? bytes : self->params.row_limit;
-    return (int32_t)(limit < 16 ? 16 : limit);
+    eplb_router_params params;
+    eplb_router_params_init(&params, sizeof params);
+    params.topology = self->topology;
+    params.num_layers = self->num_layers;
+    params.num_experts = self->num_experts;
+    params.row_limit = self->params.row_limit;
+    eplb_status status = eplb_router_create(&self->router, &params, NULL, error);
+    if (status == EPLB_OK)
+        status = eplb_router_update(self->router, 0, self->num_layers, self->params.placement,
+                                    self->params.shares, NULL, error);
+    return status;
 }
 
-static eplb_status make_routers(routing *self, eplb_error *error)
-{
-    bool nearest = self->params.rule == ROUTING_NEAREST;
-    self->num_routers = nearest ? self->num_ranks : 1;
-    self->router = calloc((size_t)self->num_routers, sizeof *self->router);
-    if (self->router == NULL)
-        return no_memory(error);
-    for (int32_t i = 0; i < self->num_routers; i++) {
-        eplb_router_params params;
-        eplb_router_params_init(&params, sizeof params);
-        params.topology = self->topology;
-        params.num_layers = self->num_layers;
-        params.num_experts = self->num_experts;
-        params.rule = nearest ? EPLB_ROUTE_NEAREST : EPLB_ROUTE_QUOTA;
-        params.source_rank = nearest ? i : -1;
-        params.row_limit = nearest ? nearest_row_limit(self) : self->params.row_limit;
-        eplb_status status = eplb_router_create(&self->router[i], &params, NULL, error);
-        if (status == EPLB_OK)
-            status = eplb_router_update(self->router[i], 0, self->num_layers, self->params.placement,
-                                        self->params.shares, NULL, error);
-        if (status != EPLB_OK)
-            return status;
-    }
-    return EPLB_OK;
-}
-
-/* Counters of `quota` start apart; those of `nearest` start at the front of rows that differ anyway. */
+/* Counters of the ranks start apart. */
 static void start_counters(routing *self)
 {
-    if (self->params.rule != ROUTING_QUOTA)
+    if (self->params.rule != ROUTING_TABLE)
         return;
     for (int32_t l = 0; l < self->num_layers; l++) {
-        const int32_t *block = eplb_router_acquire(self->router[0], l, NULL);
+        const int32_t *block = eplb_router_acquire(self->router, l, NULL);
         for (int32_t g = 0; g < self->num_ranks; g++)
             eplb_route_start(block, g,
                              self->position + ((size_t)g * (size_t)self->num_layers + (size_t)l) *
                                                   (size_t)self->num_experts);
-        eplb_router_release(self->router[0], l, block);
+        eplb_router_release(self->router, l, block);
     }
 }
 
@@ -464,11 +474,12 @@ eplb_status routing_create(routing **out, const routing_params *params, eplb_err
                 self->live[self->num_live++] = g;
         }
         read_shares(self);
-        status = make_routers(self, error); /* also checks placement and shares */
+        status = make_router(self, error); /* also checks placement and shares */
     }
     if (status == EPLB_OK)
         start_counters(self);
-    if (status == EPLB_OK && (params->rule == ROUTING_ACTIVATED || params->rule == ROUTING_RESPLIT))
+    if (status == EPLB_OK && (params->rule == ROUTING_NEAREST || params->rule == ROUTING_ACTIVATED ||
+                              params->rule == ROUTING_RESPLIT))
         status = make_resplits(self, error);
     if (status == EPLB_OK && (params->rule == ROUTING_SGLANG_STATIC || params->rule == ROUTING_REPEAT))
         status = make_engine_tables(self, error);

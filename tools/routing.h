@@ -12,6 +12,7 @@
 /* In the order of ROUTING_RULE_WORDS. */
 typedef enum routing_rule {
     ROUTING_QUOTA,
+    ROUTING_TABLE,
     ROUTING_NEAREST,
     ROUTING_INVARIANT,
     ROUTING_ACTIVATED,
@@ -24,7 +25,7 @@ typedef enum routing_rule {
 } routing_rule;
 
 #define ROUTING_RULE_WORDS                                                                                   \
-    "quota|nearest|invariant|activated|resplit|vllm|sglang-static|sglang-dynamic|trtllm|repeat"
+    "quota|table|nearest|invariant|activated|resplit|vllm|sglang-static|sglang-dynamic|trtllm|repeat"
 
 typedef struct routing_params {
     const eplb_placement *placement;
