@@ -5,6 +5,7 @@
 
 #include <eplb/placement.h>
 
+#include "cluster.h"
 #include "commands.h"
 #include "document_check.h"
 #include "failure.h"
@@ -14,7 +15,8 @@
 #include "list.h"
 #include "routing.h"
 
-#define DEFAULT_BATCH 1024
+#define DEFAULT_BATCH   1024
+#define SHARE_TOLERANCE 1e-6
 
 typedef struct route_values {
     const char *placement, *dead;
@@ -100,23 +102,46 @@ static int read_files(route_run *run)
     if (strcmp(values->placement, "-") == 0 && strcmp(run->path, "-") == 0)
         return complain(run->self, "TOPK and --placement are both standard input");
     if (io_document_read(values->placement, &options, &run->document, &error) != EPLB_OK ||
-        io_topk_open(&run->topk, run->path, (int32_t)values->experts, &error) != EPLB_OK)
+        io_topk_open_else(&run->topk, run->path, (int32_t)values->experts, run->document.num_experts,
+                          &error) != EPLB_OK)
         return fail_io(run->self, &error);
     document_warn_hash(run->self, &run->document, values->placement);
     return PARSED;
 }
 
-/* Formats without a number of experts are read as if the largest id were the last. */
+/* A plan's shares of an expert sum to 1; anything else is no plan, and scaling it would hide that. */
+static int check_shares(const route_run *run)
+{
+    const io_document *document = &run->document;
+    size_t slots = (size_t)document->num_slots, experts = (size_t)document->num_experts;
+    double *sum = calloc(experts, sizeof *sum);
+    int status = sum != NULL ? PARSED : fail_memory(run->self);
+    for (int32_t l = 0; document->shares != NULL && status == PARSED && l < document->num_layers; l++) {
+        const int32_t *held = document->physical_to_logical + (size_t)l * slots;
+        memset(sum, 0, experts * sizeof *sum);
+        for (size_t p = 0; p < slots; p++) {
+            if (held[p] >= 0 && held[p] < document->num_experts)
+                sum[held[p]] += document->shares[(size_t)l * slots + p];
+        }
+        for (size_t e = 0; e < experts && status == PARSED; e++) {
+            if (!(sum[e] > 1.0 - SHARE_TOLERANCE && sum[e] < 1.0 + SHARE_TOLERANCE) && sum[e] != 0.0)
+                status = complain(run->self, "%s: layer %d, expert %zu: the shares sum to %g, expected 1",
+                                  run->values.placement, (int)l, e, sum[e]);
+        }
+    }
+    free(sum);
+    return status;
+}
+
 static int check_sizes(route_run *run)
 {
     int32_t experts = io_topk_num_experts(run->topk);
-    if (run->document.num_experts < experts)
-        run->document.num_experts = experts;
+    cluster_adopt_experts(&run->document, experts);
     if (run->document.num_layers != io_topk_num_layers(run->topk) || run->document.num_experts != experts)
         return complain(run->self, "%s is for %d layers of %d experts, but %s has %d layers of %d experts",
                         run->values.placement, (int)run->document.num_layers, (int)run->document.num_experts,
                         run->path, (int)io_topk_num_layers(run->topk), (int)experts);
-    return PARSED;
+    return check_shares(run);
 }
 
 static int prepare(route_run *run)
@@ -262,9 +287,13 @@ const command command_route = {
         "Reads token routing [N,L,K], divides every batch among the live ranks, lets each rank choose a "
         "replica for "
         "each of its tokens' experts, and compares what the ranks were meant to get with what they got.\n\n"
-        "Rules: quota follows the shares of the placement (equal ones where it has none) to within a token; "
-        "nearest "
-        "keeps them too but serves a rank's own tokens and its node's first; invariant depends on the token "
+        "Rules: quota follows the shares of the placement (equal ones where it has none) to within a token "
+        "after "
+        "every token of the batch, as ranks can that know each other's counts; table lets every rank follow "
+        "a "
+        "table on its own, so that differences of the ranks add up; nearest serves what quota does, but a "
+        "rank's "
+        "own tokens and its node's first; invariant depends on the token "
         "alone; "
         "activated picks one replica per expert and batch so that ranks read as few experts as possible; "
         "resplit "

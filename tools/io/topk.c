@@ -76,7 +76,7 @@ static eplb_status take_shape(io_topk *topk, io_error *error)
     return EPLB_OK;
 }
 
-static eplb_status take_experts(io_topk *topk, int32_t num_experts, io_error *error)
+static eplb_status take_experts(io_topk *topk, int32_t num_experts, int32_t fallback, io_error *error)
 {
     const char *name = topk->input->name;
     if (num_experts < 0 || num_experts > EPLB_MAX_EXPERTS)
@@ -88,6 +88,8 @@ static eplb_status take_experts(io_topk *topk, int32_t num_experts, io_error *er
     if (num_experts > 0)
         topk->num_experts = num_experts;
     if (topk->num_experts == 0)
+        topk->num_experts = fallback;
+    if (topk->num_experts == 0)
         return io_fail(error, EPLB_ERROR_INVALID,
                        "%s: how many experts are there? The file has no num_experts; pass --experts", name);
     if ((int64_t)topk->num_layers * topk->num_experts > (int64_t)1 << 26)
@@ -97,6 +99,12 @@ static eplb_status take_experts(io_topk *topk, int32_t num_experts, io_error *er
 }
 
 eplb_status io_topk_open(io_topk **result, const char *path, int32_t num_experts, io_error *error)
+{
+    return io_topk_open_else(result, path, num_experts, 0, error);
+}
+
+eplb_status io_topk_open_else(io_topk **result, const char *path, int32_t num_experts, int32_t fallback,
+                              io_error *error)
 {
     *result = NULL;
     io_topk *topk = malloc(sizeof *topk);
@@ -117,7 +125,7 @@ eplb_status io_topk_open(io_topk **result, const char *path, int32_t num_experts
     if (status == EPLB_OK)
         status = take_shape(topk, error);
     if (status == EPLB_OK)
-        status = take_experts(topk, num_experts, error);
+        status = take_experts(topk, num_experts, fallback, error);
     if (status != EPLB_OK) {
         io_topk_close(topk);
         return status;

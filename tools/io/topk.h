@@ -11,6 +11,9 @@ typedef struct io_topk io_topk;
 
 /* Opens `path` ("-" is standard input). num_experts 0: as the file says; INVALID where neither says. */
 eplb_status io_topk_open(io_topk **topk, const char *path, int32_t num_experts, io_error *error);
+/* The same where something else is known to be for `fallback` experts: used if neither says. */
+eplb_status io_topk_open_else(io_topk **topk, const char *path, int32_t num_experts, int32_t fallback,
+                              io_error *error);
 void io_topk_close(io_topk *topk);
 
 int64_t io_topk_num_tokens(const io_topk *topk);      /* N */
