@@ -259,62 +259,87 @@ static void nearest_follows_the_sources(void **state)
     eplb_topology_destroy(topology);
 }
 
+/* Random quotas of layer 1 of a placement of 6 experts on 16 slots: up to 12 a slot, more than a row holds
+ * for expert 4, none for expert 5. */
+static void draw_quotas(random_state *random, const eplb_placement *placement, int64_t *quota, int64_t *sum)
+{
+    const eplb_topology *topology = eplb_placement_topology(placement);
+    const int32_t *held = eplb_placement_physical_to_logical(placement) + 16;
+    for (int p = 0; p < 16; p++) {
+        quota[p] = 0;
+        if (held[p] < 0 || !eplb_topology_rank_alive(topology)[eplb_topology_slot_rank(topology)[p]])
+            continue;
+        quota[p] = (int64_t)random_below(random, 12);
+        if (held[p] >= 4)
+            quota[p] = held[p] == 4 ? 1000 + p : 0;
+        sum[held[p]] += quota[p];
+    }
+}
+
+/* One expert of a table made of quotas that fit its row: every prefix, and the whole. */
+static void check_quota_row(const eplb_route_table *table, int32_t expert, const int32_t *held,
+                            const int64_t *quota, int64_t sum)
+{
+    int64_t served[16] = {0};
+    for (int64_t n = 1; n <= sum; n++) {
+        served[eplb_select_quota(table, expert, (uint32_t)(n - 1))]++;
+        for (int p = 0; p < 16; p++)
+            assert_true(llabs(served[p] * sum - n * (held[p] == expert ? quota[p] : 0)) < sum);
+    }
+    for (int p = 0; p < 16; p++)
+        assert_int_equal(served[p], held[p] == expert ? quota[p] : 0);
+}
+
 /* Whole quotas of a batch: rows of exactly these, in an order that keeps every prefix; too long ones are
- * rounded. */
+ * rounded; an expert without tokens can still be chosen. */
 static void quotas_become_rows(void **state)
 {
     (void)state;
     random_state random = random_seed(13);
     for (int round = 0; round < 30; round++) {
         eplb_placement *placement = random_placement(&random, (placement_shape){2, 6, 4, 1, 4, round % 2, 0});
-        const eplb_topology *topology = eplb_placement_topology(placement);
         const int32_t *held = eplb_placement_physical_to_logical(placement) + 16;
-        int64_t quota[16] = {0}, sum[6] = {0};
-        for (int p = 0; p < 16; p++) {
-            if (held[p] < 0 || !eplb_topology_rank_alive(topology)[eplb_topology_slot_rank(topology)[p]])
-                continue;
-            quota[p] = (int64_t)random_below(&random, 12);
-            if (held[p] >= 4)
-                quota[p] = held[p] == 4 ? 1000 + p : 0;
-            sum[held[p]] += quota[p];
-        }
+        int64_t quota[16], sum[6] = {0};
+        draw_quotas(&random, placement, quota, sum);
         eplb_router *router = make_router(placement, EPLB_ROUTE_QUOTA, -1, 200);
         assert_int_equal(eplb_router_update_quota(router, 1, placement, quota, NULL), EPLB_OK);
         assert_true(eplb_router_is_valid(router));
         assert_true(eplb_router_worst_error(router) < 1.0 / 200);
-        uint64_t epoch;
-        const int32_t *block = eplb_router_acquire(router, 1, &epoch);
+        const int32_t *block = eplb_router_acquire(router, 1, NULL);
         eplb_route_table table = eplb_route_table_at(block);
-        assert_int_equal(epoch, 1);
-        for (int32_t e = 0; e < 6; e++) {
-            int64_t served[16] = {0};
-            for (int64_t n = 1; n <= sum[e]; n++) {
-                served[eplb_select_quota(&table, e, (uint32_t)(n - 1))]++;
-                for (int p = 0; p < 16 && e < 4; p++)
-                    assert_true(llabs(served[p] * sum[e] - n * (held[p] == e ? quota[p] : 0)) < sum[e]);
-            }
-            for (int p = 0; p < 16 && e < 4; p++)
-                assert_int_equal(served[p], held[p] == e ? quota[p] : 0);
-            assert_int_equal(held[eplb_select_quota(&table, e, 0)], e); /* without tokens, too */
-        }
+        for (int32_t e = 0; e < 4; e++)
+            check_quota_row(&table, e, held, quota, sum[e]);
+        for (int32_t e = 0; e < 6; e++)
+            assert_int_equal(held[eplb_select_quota(&table, e, 0)], e);
         eplb_router_release(router, 1, block);
-        int p = 0;
-        while (held[p] != 0)
-            p++;
-        int64_t kept = quota[p];
-        quota[p] = -1;
-        assert_int_equal(eplb_router_update_quota(router, 1, placement, quota, NULL), EPLB_ERROR_INVALID);
-        quota[p] = kept;
-        for (p = 0; p < 16 && held[p] >= 0; p++)
-            ;
-        if (p < 16) {
-            quota[p] = 1;
-            assert_int_equal(eplb_router_update_quota(router, 1, placement, quota, NULL), EPLB_ERROR_INVALID);
-        }
-        assert_int_equal(eplb_router_update_quota(router, 2, placement, quota, NULL), EPLB_ERROR_INVALID);
         eplb_router_destroy(router);
         eplb_placement_destroy(placement);
     }
+}
+
+static void refuses_odd_quotas(void **state)
+{
+    (void)state;
+    random_state random = random_seed(14);
+    eplb_placement *placement = random_placement(&random, (placement_shape){2, 6, 4, 1, 4, 1, 0});
+    int64_t quota[16], sum[6] = {0};
+    draw_quotas(&random, placement, quota, sum);
+    eplb_router *router = make_router(placement, EPLB_ROUTE_QUOTA, -1, 200);
+    eplb_error error;
+    for (int p = 0; p < 16; p++) {
+        int64_t kept = quota[p];
+        quota[p] = -1;
+        assert_int_equal(eplb_router_update_quota(router, 1, placement, quota, &error), EPLB_ERROR_INVALID);
+        assert_int_equal(error.slot, p);
+        bool holds = eplb_placement_physical_to_logical(placement)[16 + p] >= 0;
+        quota[p] = 1;
+        assert_int_equal(eplb_router_update_quota(router, 1, placement, quota, &error),
+                         holds ? EPLB_OK : EPLB_ERROR_INVALID);
+        quota[p] = kept;
+    }
+    assert_int_equal(eplb_router_update_quota(router, 2, placement, quota, NULL), EPLB_ERROR_INVALID);
+    eplb_router_destroy(router);
+    eplb_placement_destroy(placement);
 }
 
 static void refuses_what_cannot_be_served(void **state)
@@ -611,6 +636,7 @@ int main(void)
         cmocka_unit_test(nearest_keeps_the_balance),
         cmocka_unit_test(nearest_follows_the_sources),
         cmocka_unit_test(quotas_become_rows),
+        cmocka_unit_test(refuses_odd_quotas),
         cmocka_unit_test(refuses_what_cannot_be_served),
         cmocka_unit_test(a_held_table_blocks_only_the_second_update),
         cmocka_unit_test(readers_see_old_or_new),
