@@ -21,7 +21,8 @@
 #define TOLERANCE    4e-4 /* of the floor; near enough */
 #define FINE_SLOTS   128  /* layers of up to so many slots are cheap: */
 #define FINE         1e-4
-#define NEAR         1.004 /* a first search that ends at most so far above the floor is only searched on */
+#define NEAR         1.01 /* a first search that ends at most so far above the floor is only searched on */
+#define LIMITED_PART 8
 #define FAR_BELOW    4
 #define DEFAULT_WORK INT64_C(200000)
 
@@ -168,7 +169,7 @@ static void keep_better(equal_plan *plan, double hottest, int64_t moves, const c
 
 static eplb_status search(equal_plan *plan, int64_t work, double *hottest, arena *scratch, eplb_error *error)
 {
-    equal_search_limits limits = {plan->floor, plan->goal, work};
+    equal_search_limits limits = {plan->floor, plan->goal, work, 0, INT64_MAX};
     plan->around.home = NULL;
     return equal_search(&plan->around, plan->problem, &limits, hottest, scratch, error);
 }
@@ -205,12 +206,12 @@ static eplb_status plan_anew(equal_plan *plan, double *hottest, arena *scratch, 
     int32_t *best = arena_take(scratch, bytes, 1);
     if (best == NULL)
         return error_memory(error, bytes, "best placement");
-    int64_t part_work = plan->work_limit / (2 * num_parts);
-    eplb_status status = plan_start(plan, 0, part_work, hottest, scratch, error);
+    int64_t quarter = plan->work_limit / 4, part_work = quarter / num_parts;
+    eplb_status status = plan_start(plan, 0, quarter, hottest, scratch, error);
     if (status != EPLB_OK || *hottest <= plan->goal)
         return status;
     if (*hottest <= plan->floor * NEAR)
-        return search(plan, plan->work_limit - part_work, hottest, scratch, error);
+        return search(plan, plan->work_limit - quarter, hottest, scratch, error);
     memcpy(best, plan->seats.expert, bytes);
     for (int64_t i = 0; i < num_parts; i++) {
         double reached;
@@ -342,12 +343,17 @@ static void visit_plan(void *context, const repair *state, double hottest)
                                               : "repair: most balance per received expert first");
 }
 
-/* Searches on from the best placement; taken if the moves allow it. */
+/* Searches on from the best placement, within the moves where they are limited. */
 static eplb_status search_on(equal_plan *plan, const repair *state, arena *scratch, eplb_error *error)
 {
     double hottest;
+    bool limited = plan->problem->max_moves != INT64_MAX;
+    /* With prices no swap is good enough to stop looking, and few moves soon leave nothing to find. */
+    int64_t work = limited ? plan->work_limit / LIMITED_PART : plan->work_limit;
+    equal_search_limits limits = {plan->floor, plan->goal, work, plan->moves, plan->problem->max_moves};
     layout_set(&plan->seats, plan->best);
-    eplb_status status = search(plan, plan->work_limit, &hottest, scratch, error);
+    plan->around.home = limited ? state->home : NULL;
+    eplb_status status = equal_search(&plan->around, plan->problem, &limits, &hottest, scratch, error);
     if (status == EPLB_OK && count_received(state) <= plan->problem->max_moves)
         keep_better(plan, hottest, count_received(state), "repair, then search over counts and places");
     return status;
@@ -388,7 +394,7 @@ static eplb_status plan_repair(equal_plan *plan, arena *scratch, eplb_error *err
     if (status != EPLB_OK)
         return status;
     repair_sweep(&state, plan->goal, problem->max_moves, visit_plan, plan);
-    if (plan->hottest > plan->goal && plan->moves < problem->max_moves)
+    if (plan->hottest > plan->goal && state.forced < problem->max_moves)
         status = search_on(plan, &state, scratch, error);
     if (status == EPLB_OK && plan->hottest > plan->goal && problem->max_moves > problem->num_experts / 4)
         status = replan(plan, &state, scratch, error);

@@ -54,52 +54,87 @@ static void kick(neighbourhood *around, random_state *random)
     }
 }
 
+/* The state of a search beside the layout. */
+typedef struct pursuit {
+    neighbourhood *around;
+    const equal_search_limits *limits;
+    random_state random;
+    int32_t *best; /* [S] */
+    double least;  /* of best */
+    int64_t moves; /* received experts now; counts with around->home only */
+    int64_t best_moves;
+    int32_t stalled; /* steps since best was found */
+} pursuit;
+
+static void keep_best(pursuit *state, double hottest)
+{
+    const layout *seats = state->around->seats;
+    state->least = hottest;
+    state->best_moves = state->moves;
+    state->stalled = 0;
+    memcpy(state->best, seats->expert, (size_t)seats->num_slots * sizeof *state->best);
+    neighbourhood_goal(state->around, hottest - (hottest - state->limits->floor) * GOAL_STEP);
+}
+
+/* One change around the hottest rank. */
+static void make_step(pursuit *state, int32_t hot)
+{
+    neighbourhood *around = state->around;
+    (void)neighbourhood_excess(around);
+    around->purse = state->limits->max_moves - state->moves;
+    around->looked += STEP_WORK;
+    change made = neighbourhood_best(around, hot);
+    if (made.kind == CHANGE_NONE)
+        return;
+    int32_t loser = made.kind == CHANGE_REASSIGN ? around->seats->expert[made.slot] : -1;
+    neighbourhood_apply(around, &made);
+    state->moves += made.price;
+    forbid(around, &made, loser, &state->random);
+}
+
+/* Back to the best; without prices, to somewhere near it. */
+static void restart(pursuit *state)
+{
+    layout_set(state->around->seats, state->best);
+    state->moves = state->best_moves;
+    state->stalled = 0;
+    if (state->around->home == NULL)
+        kick(state->around, &state->random);
+}
+
 eplb_status equal_search(neighbourhood *around, const layer_problem *problem,
                          const equal_search_limits *limits, double *hottest, arena *scratch,
                          eplb_error *error)
 {
     layout *seats = around->seats;
     size_t bytes = (size_t)seats->num_slots * sizeof(int32_t);
-    int32_t *best = arena_take(scratch, bytes, 1);
-    if (best == NULL)
+    pursuit state = {.around = around,
+                     .limits = limits,
+                     .random = random_seed(SEED),
+                     .best = arena_take(scratch, bytes, 1),
+                     .moves = limits->moves};
+    if (state.best == NULL)
         return error_memory(error, bytes, "best placement");
     int32_t hot;
-    double least = layout_hottest(seats, &hot);
-    memcpy(best, seats->expert, bytes);
-    neighbourhood_goal(around, least - (least - limits->floor) * GOAL_STEP);
-    random_state random = random_seed(SEED);
-    double now = least;
-    int32_t stalled = 0;
+    double now = layout_hottest(seats, &hot);
+    keep_best(&state, now);
     int64_t end = around->looked + limits->work;
     neighbourhood_forget(around);
-    for (int64_t i = 1; least > limits->goal && around->looked < end; i++, around->step++) {
-        (void)neighbourhood_excess(around);
-        change made = neighbourhood_best(around, hot);
-        around->looked += STEP_WORK;
-        if (made.kind != CHANGE_NONE) {
-            int32_t loser = made.kind == CHANGE_REASSIGN ? seats->expert[made.slot] : -1;
-            neighbourhood_apply(around, &made);
-            forbid(around, &made, loser, &random);
-        }
+    for (int64_t i = 1; state.least > limits->goal && around->looked < end; i++, around->step++) {
+        make_step(&state, hot);
         now = layout_hottest(seats, &hot);
-        if (now >= least && ++stalled >= STALL_STEPS) {
-            layout_set(seats, best);
-            kick(around, &random);
+        if (now >= state.least && ++state.stalled >= STALL_STEPS) {
+            restart(&state);
             now = layout_hottest(seats, &hot);
-            stalled = 0;
         }
-        if (now < least) {
-            least = now;
-            stalled = 0;
-            memcpy(best, seats->expert, bytes);
-            neighbourhood_goal(around, least - (least - limits->floor) * GOAL_STEP);
-        }
+        if (now < state.least)
+            keep_best(&state, now);
         if (i % POLL_STEPS == 0 && problem->should_stop != NULL &&
             problem->should_stop(problem->stop_context))
             break;
     }
-    if (now > least)
-        layout_set(seats, best);
-    *hottest = least;
+    if (now > state.least)
+        layout_set(seats, state.best);
+    *hottest = state.least;
     return EPLB_OK;
 }

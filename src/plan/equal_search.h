@@ -5,9 +5,11 @@
 #include "plan/neighbourhood.h"
 
 typedef struct equal_search_limits {
-    double floor; /* proved: no placement has a hottest rank below this time */
-    double goal;  /* good enough: stop at or below it */
-    int64_t work; /* changes to look at, at most */
+    double floor;      /* proved: no placement has a hottest rank below this time */
+    double goal;       /* good enough: stop at or below it */
+    int64_t work;      /* changes to look at, at most */
+    int64_t moves;     /* with around->home: received experts of the start */
+    int64_t max_moves; /* with around->home: no more than so many at any time */
 } equal_search_limits;
 
 /* Changes around->seats until the goal or the limit is reached and leaves the best placement that was seen:

@@ -38,7 +38,7 @@ static double search(fixture *f, double goal, int64_t work)
 {
     int32_t hot;
     double hottest;
-    equal_search_limits limits = {f->mean, goal, work};
+    equal_search_limits limits = {f->mean, goal, work, 0, INT64_MAX};
     assert_int_equal(equal_search(&f->around, &f->c.problem, &limits, &hottest, &f->scratch, NULL), EPLB_OK);
     assert_true(layout_hottest(&f->seats, &hot) == hottest);
     memcpy(f->c.expert, f->seats.expert, 24 * sizeof(int32_t));
