@@ -21,7 +21,7 @@
 #define TOLERANCE    4e-4 /* of the floor; near enough */
 #define FINE_SLOTS   128  /* layers of up to so many slots are cheap: */
 #define FINE         1e-4
-#define NEAR         1.01 /* a first search that ends at most so far above the floor is only searched on */
+#define NEAR         1.006 /* a first search that ends at most so far above the floor is only searched on */
 #define LIMITED_PART 8
 #define FAR_BELOW    4
 #define DEFAULT_WORK INT64_C(200000)
