@@ -11,7 +11,7 @@ endif()
 # Not the first python of the PATH: the packages of packages.txt belong to the system's.
 set(EPLB_TEST_PYTHON /usr/bin/python3 CACHE FILEPATH "Interpreter of the test runners and checks")
 
-# eplb_test_name(OUT FILE BASE): tests/unit/plan/test_pack.c -> unit.plan.pack
+# eplb_test_name(OUT FILE BASE): tests/unit/plan/test_equal.c -> unit.plan.equal
 function(eplb_test_name out file)
   file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/tests ${file})
   string(REGEX REPLACE "\\.c$" "" name ${name})
