@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "io/load.h"
 
@@ -15,6 +16,10 @@ static bool read_any(const char *path, int64_t tokens_per_window, io_load *read)
 {
     io_load_options counts = {.max_bytes = SIZE_MAX};
     io_error error, first;
+    if (strcmp(path, SHIPPED) == 0 && access(path, R_OK) != 0) {
+        fprintf(stderr, "bench: " SHIPPED " is not here: pass --trace FILE, or run where it is\n");
+        return false;
+    }
     if (io_load_read(path, &counts, read, &first) == EPLB_OK)
         return true;
     for (int32_t experts = 0; experts <= 1024; experts = experts == 0 ? 8 : 2 * experts) {
