@@ -4,7 +4,10 @@
 #include <stddef.h>
 
 const bench bench_table[] = {
-    {"study", "the published study: imbalance of DeepSeek's planner on DeepSeek-V3's shape", bench_study},
+    {"study",
+     "the published study: imbalance of DeepSeek's planner on DeepSeek-V3's shape; none: 8 experts a rank, "
+     "no spare slots",
+     bench_study},
     {"plan", "planning time of every policy on one thread against a plain heap-based planner", bench_plan},
     {"process", "eplb plan as a process: time from start to finish, peak memory with many windows",
      bench_process},

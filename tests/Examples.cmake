@@ -8,3 +8,10 @@ foreach(file IN LISTS examples)
   set_tests_properties(example.${base} PROPERTIES LABELS example TIMEOUT 60
     PASS_REGULAR_EXPRESSION "rank 3 slot 11: expert [0-7]\nimbalance 1\\.0[0-9]+")
 endforeach()
+
+# The first commands that a newcomer copies from the README.
+if(TARGET eplb_command)
+  add_test(NAME example.readme COMMAND ${EPLB_TEST_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/readme/run.py
+                                       $<TARGET_FILE:eplb_command>)
+  set_tests_properties(example.readme PROPERTIES LABELS example TIMEOUT 120)
+endif()
