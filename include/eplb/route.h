@@ -140,9 +140,11 @@ EPLB_API bool eplb_resplit_is_valid(const eplb_resplit *resplit);
 
 /* How a solve went. */
 typedef struct eplb_resplit_result {
-    int64_t max_load;    /* largest rank load; with speeds that of the rank where load / speed is largest */
+    int64_t max_load;    /* tokens of the rank where load / speed is largest, ... */
+    int64_t max_speed;   /* ... and its speed; 1 when all live ranks have the same, whatever it is */
     int64_t bound_load;  /* the certificate: tokens of experts that live only on the tight ranks, ... */
-    int64_t bound_speed; /* ... and the speed (number, when speeds are equal) of those ranks */
+    int64_t bound_speed; /* ... and the speed of those ranks, each counted as 1 when all have the same:
+                            max_load / max_speed is at least bound_load / bound_speed for any split */
     int64_t cross_rank;  /* solves with sources: tokens that leave their rank, and their node */
     int64_t cross_node;
 } eplb_resplit_result;

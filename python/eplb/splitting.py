@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 class BatchSplit(NamedTuple):
     """How one batch of one layer is split.
 
-    ``quota`` [S]: tokens per slot. ``max_load``: the largest rank load (with speeds that of the rank where load / speed is
-    largest). ``bound_load`` tokens belong to experts that live only on ranks of total speed ``bound_speed``: no split is
+    ``quota`` [S]: tokens per slot. ``max_load``: the tokens of the rank where load / speed is largest, ``max_speed`` its
+    speed (1 when all live ranks have the same). ``bound_load`` tokens belong to experts that live only on ranks of total speed ``bound_speed``: no split is
     better than their ratio. ``cross_rank``, ``cross_node``: tokens that leave their rank and their node, for splits by
     source.
     """
 
     quota: Any
     max_load: int
+    max_speed: int
     bound_load: int
     bound_speed: int
     cross_rank: int
@@ -67,6 +68,7 @@ class Resplit:
         return BatchSplit(
             arrays.like(model, quota),
             result.max_load,
+            result.max_speed,
             result.bound_load,
             result.bound_speed,
             result.cross_rank,
@@ -225,7 +227,7 @@ def resplit(load: Any, placement: Placement | Plan) -> Split:
     return Split(
         arrays.like(load, np.stack([split.quota for split in splits])),
         np.array([split.max_load for split in splits], dtype=np.int64),
-        np.array([split.bound for split in splits]),
+        np.array([split.bound * split.max_speed for split in splits]),
         np.stack([solver.tight_experts for solver in solvers]),
     )
 

@@ -177,7 +177,9 @@ static void write_answer(const eplb_resplit *resplit, const min_max_result *solv
                              resplit->live_speed[worst]) > 0)
             worst = n;
     }
+    const int32_t *speed = resplit->graph.rank_speed; /* NULL: all the same */
     *result = (eplb_resplit_result){.max_load = resplit->num_live > 0 ? resplit->rank_load[worst] : 0,
+                                    .max_speed = speed != NULL ? speed[worst] : 1,
                                     .bound_load = solved->bound_load,
                                     .bound_speed = solved->bound_speed};
 }
