@@ -210,7 +210,8 @@ static eplb_status count_windows(io_topk *topk, const io_load_options *options, 
 static eplb_status read_topk(const char *path, const io_load_options *options, io_load *load, io_error *error)
 {
     io_topk *topk;
-    eplb_status status = io_topk_open(&topk, path, options->num_experts, error);
+    eplb_status status =
+        io_topk_open_else(&topk, path, options->num_experts, options->fallback_experts, error);
     if (status != EPLB_OK)
         return status;
     io_windows windows;

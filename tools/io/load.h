@@ -24,6 +24,7 @@ typedef struct io_load_options {
     bool topk;                 /* the file holds token routing [N, L, K]: count it */
     int64_t tokens_per_window; /* with topk: tokens of a window; 0: all tokens are one window */
     int32_t num_experts;       /* with topk: E, where the file has no num_experts; 0: unknown */
+    int32_t fallback_experts;  /* with topk: E, where neither says; 0: unknown */
 } io_load_options;
 
 typedef struct io_load {
