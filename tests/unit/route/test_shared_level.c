@@ -72,6 +72,53 @@ static int64_t check_parts(int32_t ranks, const uint8_t *alive, const int64_t *r
     return 1000 * top + params->price_per_mille * leave;
 }
 
+/* Tokens that must leave their node at the level of `part`: what its ranks have above it, less the room of
+ * the others. */
+static void check_nodes(const eplb_topology *topology, const int64_t *routed, const int64_t *tokens,
+                        const int64_t *part)
+{
+    int32_t ranks = eplb_topology_num_ranks(topology);
+    const int32_t *node = eplb_topology_rank_node(topology);
+    int64_t level = 0, cross = 0, least = 0, load[MAX_G];
+    memcpy(load, routed, (size_t)ranks * sizeof *load);
+    for (int32_t i = 0; i < ranks * ranks; i++) {
+        load[i % ranks] += part[i];
+        cross += node[i / ranks] != node[i % ranks] ? part[i] : 0;
+    }
+    for (int32_t g = 0; g < ranks; g++)
+        level = load[g] > level ? load[g] : level;
+    for (int32_t n = 0; n < eplb_topology_num_nodes(topology); n++) {
+        int64_t over = 0;
+        for (int32_t g = 0; g < ranks; g++)
+            over += node[g] == n && eplb_topology_rank_alive(topology)[g] ? routed[g] + tokens[g] - level : 0;
+        least += over > 0 ? over : 0;
+    }
+    assert_int_equal(cross, least);
+}
+
+/* The emptiest rank is on another node: only the four tokens that their own node has no room for go there. */
+static void nodes_keep_what_they_can(void **state)
+{
+    (void)state;
+    static const int32_t rank_node[] = {0, 0, 0, 0, 0, 1};
+    static const int64_t routed[] = {1, 8, 4, 9, 9, 2}, tokens[] = {8, 2, 5, 7, 6, 0};
+    int64_t part[36];
+    eplb_topology_params tp;
+    eplb_topology_params_init(&tp, sizeof tp);
+    tp.num_ranks = 6;
+    tp.num_nodes = 2;
+    tp.slots_per_rank = 1;
+    tp.rank_node = rank_node;
+    eplb_topology *topology;
+    assert_int_equal(eplb_topology_create(&topology, &tp, NULL, NULL), EPLB_OK);
+    eplb_shared_params params;
+    eplb_shared_params_init(&params, sizeof params);
+    params.batch_floor = 0;
+    assert_int_equal(eplb_shared_level(topology, routed, tokens, &params, part, NULL, NULL), EPLB_OK);
+    check_nodes(topology, routed, tokens, part);
+    eplb_topology_destroy(topology);
+}
+
 static void global_is_cheapest(void **state)
 {
     (void)state;
@@ -95,6 +142,7 @@ static void global_is_cheapest(void **state)
         assert_int_equal(eplb_shared_level(topology, routed, tokens, &params, part, NULL, &error), EPLB_OK);
         assert_int_equal(check_parts(ranks, alive, routed, tokens, &params, part),
                          best_cost(ranks, alive, routed, tokens, &params));
+        check_nodes(topology, routed, tokens, part);
         eplb_topology_destroy(topology);
     }
 }
@@ -188,9 +236,8 @@ static void refuses_bad_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(global_is_cheapest),
-        cmocka_unit_test(own_counts_are_levelled),
-        cmocka_unit_test(own_node_comes_first),
+        cmocka_unit_test(nodes_keep_what_they_can), cmocka_unit_test(global_is_cheapest),
+        cmocka_unit_test(own_counts_are_levelled),  cmocka_unit_test(own_node_comes_first),
         cmocka_unit_test(refuses_bad_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
