@@ -6,7 +6,7 @@
  * after 3 to 20 steps (its 0.5 fallback included); `accepted_*` is how often its own test passed. Histories
  * are lognormal 1, placements DeepSeek's, a batch is the history times lognormal(sigma) with sampling noise.
  * With --trace of token routing, rows `next.*`: the placement of the last h windows judged on the next one,
- * as planned and re-split. */
+ * as planned and re-split; at most 24 windows of each kind, evenly over the trace. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,6 +210,9 @@ static void gap_case(bench_report *report, const split_case *shape, int instance
 /* --- the next window
  * ------------------------------------------------------------------------------------------------ */
 
+/* Windows judged, evenly over the trace: a plan is made for each. */
+#define MOST_JUDGED 24
+
 typedef struct next_case {
     const batch_trace *trace;
     int64_t window;
@@ -297,8 +300,9 @@ static int next_window(bench_report *report, const next_case *next)
     }
     double planned = 0.0, split = 0.0;
     int judged = 0;
+    int64_t windows = trace->num_tokens / next->window, step = (windows + MOST_JUDGED - 1) / MOST_JUDGED;
     for (int64_t first = next->window; first + next->window <= trace->num_tokens;
-         first += next->window, judged++) {
+         first += step * next->window, judged++) {
         eplb_plan *plan = plan_before(next, topology, first, counts);
         int64_t *now = counts + (size_t)next->history * cells;
         batch_trace_count(trace, first, next->window, now);
