@@ -574,6 +574,49 @@ static void leave_rows(const eplb_route_table *table, int32_t *position)
         position[e] -= table->row_first[e];
 }
 
+/* One choice by links between places; position holds places. */
+static inline int32_t follow(const eplb_route_table *table, int32_t *position, int32_t expert)
+{
+    if (!eplb_route_knows(table, expert))
+        return -1;
+    int32_t at = position[expert];
+    position[expert] = table->next[at];
+    return table->rows[at];
+}
+
+/* One choice of a known expert. */
+static inline uint32_t step(const eplb_route_table *table, int32_t *position, uint32_t expert)
+{
+    uint32_t at = (uint32_t)position[expert];
+    position[expert] = table->next[at];
+    return (uint32_t)table->rows[at];
+}
+
+/* Four at a time: the time goes into comparisons, loads and stores, so four ids are compared at once and
+ * slots are stored in pairs. */
+static void follow_all(const eplb_route_table *table, int32_t *position, const int32_t *ids, int64_t count,
+                       int32_t *slots)
+{
+    uint32_t experts = (uint32_t)table->num_experts;
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        uint32_t id[4], four[4];
+        memcpy(id, ids + i, sizeof id);
+        if (id[0] < experts && id[1] < experts && id[2] < experts && id[3] < experts) {
+            four[0] = step(table, position, id[0]);
+            four[1] = step(table, position, id[1]);
+            four[2] = step(table, position, id[2]);
+            four[3] = step(table, position, id[3]);
+            memcpy(slots + i, four, sizeof four);
+            continue;
+        }
+        for (int k = 0; k < 4; k++)
+            slots[i + k] = follow(table, position, ids[i + k]);
+    }
+    for (; i < count; i++)
+        slots[i] = follow(table, position, ids[i]);
+}
+
 void eplb_route_ids(const int32_t *block, int32_t *position, const int32_t *ids, int64_t count,
                     int32_t *slots)
 {
@@ -584,16 +627,7 @@ void eplb_route_ids(const int32_t *block, int32_t *position, const int32_t *ids,
             slots[i] = eplb_select_next(&table, position, ids[i]);
         return;
     }
-    for (int64_t i = 0; i < count; i++) {
-        int32_t e = ids[i];
-        if (!eplb_route_knows(&table, e)) {
-            slots[i] = -1;
-            continue;
-        }
-        int32_t at = position[e];
-        slots[i] = table.rows[at];
-        position[e] = table.next[at];
-    }
+    follow_all(&table, position, ids, count, slots);
     leave_rows(&table, position);
 }
 
