@@ -151,9 +151,9 @@ typedef struct eplb_resplit_result {
 
 /* Tokens per slot, quota [S], that minimise the largest rank load (load / speed) for the counts load [E]:
  * exactly, in whole tokens: ceil(bound_load / bound_speed) with equal speeds. `warm`: start from the last
- * solve of this object, which is faster when counts changed little; the optimum is the same. Errors: INVALID
- * (negative; tokens for an expert without a live replica), OVERFLOW. About 2 microseconds for 256 experts, 32
- * spare slots, 32 ranks. */
+ * solve of this object; the optimum is the same, and so is the time, about: a fresh start is as good. Errors:
+ * INVALID (negative; tokens for an expert without a live replica), OVERFLOW. About 2 microseconds for 256
+ * experts, 32 spare slots, 32 ranks. */
 EPLB_API eplb_status eplb_resplit_solve(eplb_resplit *resplit, const int64_t *load, bool warm, int64_t *quota,
                                         eplb_resplit_result *result, eplb_error *error);
 /* The same for counts by source rank, source_load [G, E]; among all splits with the least largest rank load

@@ -101,7 +101,10 @@ EPLB_DEVICE static inline uint32_t eplb_route_modulo(uint32_t number, uint32_t d
 
 /* Equal split: replicas in turn, the first one shifted by rank and expert, so that small batches of many
  * ranks do not meet on the same replica. Any run of consecutive ordinals gives every replica its quota
- * rounded down or up. */
+ * rounded down or up, but for the run over ordinal + rank + expert = 2^32, where the turn starts anew (counts
+ * that are powers of two excepted). The caller counts: one uint32 per expert for each source and layer, as
+ * ordinal++; a kernel takes the token's number among those of its expert in the batch, from the prefix sums
+ * that dispatch needs anyway, plus the tokens of earlier batches. */
 EPLB_DEVICE static inline int32_t eplb_select_equal(const eplb_route_table *table, int32_t expert,
                                                     uint32_t ordinal, uint32_t rank)
 {

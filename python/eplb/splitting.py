@@ -88,7 +88,7 @@ class Resplit:
         load : [E]
             Tokens of each expert in this batch.
         warm : bool
-            Start from the last solve: faster when counts changed little, the optimum is the same.
+            Start from the last solve; the optimum is the same, and so is the time, about.
 
         Source: ``eplb_resplit_solve``.
         """
