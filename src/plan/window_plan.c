@@ -34,6 +34,7 @@ typedef struct window_planner {
     int32_t *expert_area; /* [E] with groups on nodes */
     int32_t *found;       /* [S] */
     int32_t *best;        /* [S] */
+    int32_t best_excess;  /* replicas outside their group's node beyond those allowed */
     double best_score;
     const char *reason;
 } window_planner;
@@ -129,13 +130,43 @@ static eplb_status planner_init(window_planner *planner, arena *scratch, eplb_er
     return EPLB_OK;
 }
 
-/* Takes `found` as the best if the recorded windows like it better. */
+static bool is_node_limited(const layer_problem *problem)
+{
+    return problem->num_groups > 1 && problem->num_nodes > 1;
+}
+
+/* Replicas of `found` outside their group's node beyond those allowed. */
+static eplb_status count_excess(window_planner *planner, int32_t *excess, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = planner->problem;
+    *excess = 0;
+    if (!is_node_limited(problem))
+        return EPLB_OK;
+    int32_t *area = arena_take(scratch, (size_t)problem->num_experts, sizeof *area), outside = 0;
+    if (area == NULL)
+        return error_memory(error, (size_t)problem->num_experts * sizeof *area, "groups on nodes");
+    eplb_status status = window_plan_areas(problem, planner->found, area, scratch, error);
+    for (int32_t p = 0; status == EPLB_OK && p < problem->num_slots; p++) {
+        int32_t e = planner->found[p];
+        outside += e >= 0 && area[e] != problem->rank_node[problem->slot_rank[p]];
+    }
+    *excess = outside > problem->max_spill ? outside - problem->max_spill : 0;
+    return status;
+}
+
+/* Takes `found` as the best if it keeps the limit of nodes better, or as well and the recorded windows like
+ * it better. */
 static eplb_status keep_better(window_planner *planner, const char *reason, arena *scratch, eplb_error *error)
 {
     double score;
+    int32_t excess;
     eplb_status status = planner->aim->score(planner->problem, planner->found, &score, scratch, error);
-    if (status != EPLB_OK || (planner->reason != NULL && score >= planner->best_score))
+    if (status == EPLB_OK)
+        status = count_excess(planner, &excess, scratch, error);
+    if (status != EPLB_OK || (planner->reason != NULL && excess > planner->best_excess) ||
+        (planner->reason != NULL && excess == planner->best_excess && score >= planner->best_score))
         return status;
+    planner->best_excess = excess;
     planner->best_score = score;
     planner->reason = reason;
     memcpy(planner->best, planner->found, (size_t)planner->problem->num_slots * sizeof(int32_t));
@@ -146,7 +177,7 @@ static eplb_status keep_better(window_planner *planner, const char *reason, aren
 static eplb_status bind_areas(window_planner *planner, arena *scratch, eplb_error *error)
 {
     const layer_problem *problem = planner->problem;
-    if (problem->num_groups <= 1 || problem->num_nodes <= 1)
+    if (!is_node_limited(problem))
         return EPLB_OK;
     planner->search.rank_area = problem->rank_node;
     planner->search.expert_area = planner->expert_area;
@@ -161,7 +192,7 @@ static int64_t steps_of(const layer_problem *problem)
     return steps < LEAST_STEPS ? LEAST_STEPS : steps > MOST_STEPS ? MOST_STEPS : steps;
 }
 
-/* Searches on from `found`; what was outside its area may stay. */
+/* Searches on from `found`; what was outside its area may stay or come back. */
 static void search_on(window_planner *planner, bool moves_count)
 {
     const layer_problem *problem = planner->problem;
@@ -170,7 +201,7 @@ static void search_on(window_planner *planner, bool moves_count)
     search->home = moves_count ? planner->home : NULL;
     search->purse = problem->max_moves;
     risk_search_read(search);
-    search->max_outside = search->outside > problem->max_spill ? search->outside : problem->max_spill;
+    search->max_outside = problem->max_spill;
     if (moves_count)
         risk_search_descend(search);
     risk_search_anneal(search, steps_of(problem), moves_count ? REPAIR_HEAT : HEAT);
@@ -210,8 +241,8 @@ static eplb_status plan_from_nothing(window_planner *planner, arena *scratch, ep
     const layer_problem *problem = planner->problem;
     eplb_status status = plan_sum(planner, false, planner->found, scratch, error);
     if (status == EPLB_OK && problem->current != NULL)
-        status =
-            relabel_ranks(problem, NULL, planner->home, planner->seats.words, planner->found, scratch, error);
+        status = relabel_ranks(problem, is_node_limited(problem) ? problem->rank_node : NULL, planner->home,
+                               planner->seats.words, planner->found, scratch, error);
     if (status == EPLB_OK)
         status = keep_better(planner, "the plan on the sum of the windows is the best found", scratch, error);
     if (status == EPLB_OK)
@@ -238,7 +269,8 @@ static eplb_status plan_repair(window_planner *planner, arena *scratch, eplb_err
         status = keep_better(planner, "windows: the current placement stays", scratch, error);
     if (status != EPLB_OK)
         return status;
-    if (problem->target_imbalance <= 0.0 || planner->best_score > problem->target_imbalance) {
+    if (problem->target_imbalance <= 0.0 || planner->best_score > problem->target_imbalance ||
+        planner->best_excess > 0) {
         if (problem->max_moves < problem->num_slots) {
             status = bind_areas(planner, scratch, error);
             if (status == EPLB_OK) {

@@ -170,14 +170,14 @@ static bool groups_fit(const window_case *c)
     return c->params.num_groups > 1 && least >= c->experts / 2;
 }
 
-/* On the recorded windows no plan is worse than keeping. More slots on a rank than experts: keeping may mean
- * an expert twice on a rank, which no plan of ours does. */
+/* On the recorded windows no plan is worse than keeping, but where groups must go back to a node. More slots
+ * on a rank than experts: keeping may mean an expert twice on a rank, which no plan of ours does. */
 static void check_never_worse(const window_case *c, const eplb_placement *placement, const char *what)
 {
     bool windows = c->params.split == EPLB_SPLIT_EQUAL && c->windows > 1;
     bool batch = c->params.split == EPLB_SPLIT_BATCH;
     if (c->current == NULL || eplb_placement_is_valid(c->current, NULL) != EPLB_OK ||
-        c->experts < MOST_SLOTS || (!windows && !batch))
+        c->experts < MOST_SLOTS || c->params.num_groups > 1 || (!windows && !batch))
         return;
     double before = windows ? mean_of_windows(c, c->current) : mean_of_splits(c, c->current);
     double after = windows ? mean_of_windows(c, placement) : mean_of_splits(c, placement);
@@ -224,6 +224,80 @@ static void test_promises(void **state)
         drop_case(&c);
     }
     assert_true(planned > CASES * 3 / 4);
+}
+
+/* --- groups stay on their node, whatever the ranks held before --- */
+
+enum {
+    NODE_EXPERTS = 32,
+    NODE_RANKS = 8,
+    NODE_NODES = 4,
+    NODE_GROUPS = 8,
+    NODE_WINDOWS = 4,
+    NODE_CASES = 40
+};
+
+static eplb_load *draw_load(int64_t *counts, int32_t windows)
+{
+    eplb_load *load = NULL;
+    eplb_load_params params;
+    eplb_load_params_init(&params, sizeof params);
+    for (int32_t i = 0; i < windows * NODE_EXPERTS; i++)
+        counts[i] = pick(0, 3) == 0 ? pick(0, 4000) : pick(0, 400);
+    params.num_windows = windows;
+    params.num_layers = 1;
+    params.num_experts = NODE_EXPERTS;
+    params.counts = counts;
+    assert_int_equal(eplb_load_create(&load, &params, NULL, NULL), EPLB_OK);
+    return load;
+}
+
+/* Spilled replicas of a plan from a current one that kept the limit, or that scattered every group. */
+static void check_nodes(const eplb_topology *topology, eplb_split split, bool scattered)
+{
+    int64_t counts[NODE_WINDOWS * NODE_EXPERTS];
+    eplb_plan *first = NULL, *plan = NULL;
+    eplb_plan_params params;
+    eplb_plan_params_init(&params, sizeof params);
+    params.num_groups = scattered ? 1 : NODE_GROUPS;
+    eplb_load *load = draw_load(counts, 1);
+    assert_int_equal(eplb_plan_create(&first, load, topology, &params, NULL, NULL), EPLB_OK);
+    eplb_load_destroy(load);
+    load = draw_load(counts, pick(split == EPLB_SPLIT_EQUAL ? 2 : 1, NODE_WINDOWS));
+    params.split = split;
+    params.num_groups = NODE_GROUPS;
+    params.max_spill = pick(0, 1) * pick(0, 4);
+    params.work_limit = 3000;
+    params.current = eplb_plan_placement(first);
+    if (!scattered && pick(0, 1) == 0)
+        params.max_moves_per_layer = pick(0, 12);
+    assert_int_equal(eplb_plan_create(&plan, load, topology, &params, NULL, NULL), EPLB_OK);
+    if (eplb_plan_spilled(plan) > params.max_spill)
+        fail_msg("split %d, scattered %d, %d windows, moves %d: %d spilled, %d allowed: %s", (int)split,
+                 (int)scattered, (int)eplb_load_num_windows(load), (int)params.max_moves_per_layer,
+                 (int)eplb_plan_spilled(plan), (int)params.max_spill, eplb_plan_reason(plan));
+    eplb_plan_destroy(plan);
+    eplb_plan_destroy(first);
+    eplb_load_destroy(load);
+}
+
+static void test_nodes_with_current(void **state)
+{
+    (void)state;
+    dice = random_seed(41);
+    eplb_topology *topology = NULL;
+    eplb_topology_params params;
+    eplb_topology_params_init(&params, sizeof params);
+    params.num_ranks = NODE_RANKS;
+    params.num_nodes = NODE_NODES;
+    params.slots_per_rank = 5;
+    assert_int_equal(eplb_topology_create(&topology, &params, NULL, NULL), EPLB_OK);
+    for (int i = 0; i < NODE_CASES; i++) {
+        bool scattered = pick(0, 2) == 0;
+        check_nodes(topology, EPLB_SPLIT_BATCH, scattered);
+        check_nodes(topology, EPLB_SPLIT_EQUAL, scattered);
+    }
+    eplb_topology_destroy(topology);
 }
 
 /* --- tiny layers against enumeration --- */
@@ -319,6 +393,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_promises),
+        cmocka_unit_test(test_nodes_with_current),
         cmocka_unit_test(test_equal_optimum),
         cmocka_unit_test(test_batch_optimum),
     };
