@@ -3,10 +3,10 @@
  * exact for every load. Fewer spare slots: components (weighted_components.c). Speeds or scarce uneven slots:
  * the uneven form (weighted_uneven.c), else a greedy placement improved by repair (weighted_repair.c). Groups
  * on nodes: weighted_nodes.c, then the same inside each. Spare slots: weighted_expander.c. What is not proved
- * best is compared with DeepSeek's placement under the best shares, so it is never worse than that. With a
- * current placement: shares first, then repair, and a plan from nothing only where repair falls short and the
- * moves allow it. Cost: O(E + S) and one sort for the exact cases, microseconds a layer. Source:
- * docs/planning/weighted.md. */
+ * best is compared with the placements of DeepSeek and of policy equal under the best shares, so it is never
+ * worse than those. With a current placement: shares first, then repair, and a plan from nothing only where
+ * repair falls short and the moves allow it. Cost: O(E + S) and one sort for the exact cases, microseconds a
+ * layer. Source: docs/planning/weighted.md. */
 #include "plan/weighted.h"
 
 #include <math.h>
@@ -97,15 +97,35 @@ static bool improve(const layer_problem *problem, double goal, int64_t max_moves
     return true;
 }
 
-/* DeepSeek's placement, an expert once per rank, under the best shares; taken if better than the answer. */
-static eplb_status compare_with_deepseek(const layer_problem *problem, arena *scratch, layer_answer *answer,
-                                         double *imbalance, eplb_error *error)
+/* Sets *stay if every group of experts lives on one node only. False when memory is out. */
+static bool groups_stay(const layer_problem *problem, const int32_t *expert, bool *stay, arena *scratch)
+{
+    int32_t size = problem->num_experts / problem->num_groups;
+    int32_t *seen = arena_take_zero(scratch, (size_t)problem->num_groups, sizeof *seen); /* node + 1 */
+    if (seen == NULL)
+        return false;
+    *stay = true;
+    for (int32_t s = 0; s < problem->num_slots; s++) {
+        if (expert[s] < 0)
+            continue;
+        int32_t *home = &seen[expert[s] / size], node = problem->rank_node[problem->slot_rank[s]] + 1;
+        *stay = *stay && (*home == 0 || *home == node);
+        *home = node;
+    }
+    return true;
+}
+
+/* Another policy's placement, an expert once per rank, under the best shares; taken if better than the
+ * answer. A policy that cannot plan this input is passed over. */
+static eplb_status compare_with(const layer_problem *problem, layer_planner plan, bool node_limited,
+                                arena *scratch, layer_answer *answer, double *imbalance, eplb_error *error)
 {
     arena_mark mark = arena_position(scratch);
     size_t slots = (size_t)problem->num_slots;
     layer_problem plain = *problem;
     plain.split = EPLB_SPLIT_EQUAL;
     plain.max_moves = INT64_MAX;
+    plain.current = NULL;
     layer_answer other = {.expert = arena_take(scratch, slots, sizeof(int32_t)),
                           .quota = arena_take_zero(scratch, slots, sizeof(int64_t)),
                           .bound = 1.0};
@@ -113,14 +133,18 @@ static eplb_status compare_with_deepseek(const layer_problem *problem, arena *sc
         return out_of_memory(problem, error);
     clear(problem, &other);
     eplb_error refused;
-    eplb_status status = plan_layer_deepseek(&plain, scratch, &other, &refused);
+    eplb_status status = plan(&plain, scratch, &other, &refused);
     if (status != EPLB_OK && status != EPLB_ERROR_UNSUPPORTED) {
         if (error != NULL)
             *error = refused;
         return status;
     }
     double reached = *imbalance;
-    if (status == EPLB_OK && !improve(problem, answer->bound, 0, scratch, &other, &reached))
+    bool use = status == EPLB_OK;
+    if (use && node_limited && !groups_stay(problem, other.expert, &use, scratch))
+        return out_of_memory(problem, error);
+    int64_t moves = node_limited ? 0 : INT64_MAX; /* moves would look at no node */
+    if (use && !improve(problem, answer->bound, moves, scratch, &other, &reached))
         return out_of_memory(problem, error);
     if (reached < *imbalance - NEGLIGIBLE) {
         memcpy(answer->expert, other.expert, slots * sizeof *answer->expert);
@@ -128,6 +152,23 @@ static eplb_status compare_with_deepseek(const layer_problem *problem, arena *sc
         *imbalance = reached;
     }
     arena_rewind(scratch, mark);
+    return EPLB_OK;
+}
+
+/* While the proved bound is not reached: DeepSeek's placement, then that for equal split, whose shares the
+ * best ones can only improve on. */
+static eplb_status compare_with_others(const layer_problem *problem, bool node_limited, arena *scratch,
+                                       layer_answer *answer, double *imbalance, eplb_error *error)
+{
+    static const layer_planner others[] = {plan_layer_deepseek, plan_layer_equal};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (*imbalance <= answer->bound * (1.0 + NEGLIGIBLE))
+            return EPLB_OK;
+        eplb_status status =
+            compare_with(problem, others[i], node_limited, scratch, answer, imbalance, error);
+        if (status != EPLB_OK)
+            return status;
+    }
     return EPLB_OK;
 }
 
@@ -192,11 +233,9 @@ static eplb_status plan_area(const layer_problem *problem, arena *scratch, layer
         if (status != EPLB_OK)
             return status;
     }
-    if (*imbalance > answer->bound * (1.0 + NEGLIGIBLE)) {
-        eplb_status status = compare_with_deepseek(problem, scratch, answer, imbalance, error);
-        if (status != EPLB_OK)
-            return status;
-    }
+    eplb_status status = compare_with_others(problem, false, scratch, answer, imbalance, error);
+    if (status != EPLB_OK)
+        return status;
     return weighted_expander(problem, &part, scratch, answer) ? EPLB_OK : out_of_memory(problem, error);
 }
 
@@ -260,8 +299,8 @@ static eplb_status plan_on_nodes(const layer_problem *problem, arena *scratch, l
     eplb_status status = weighted_nodes_plan(problem, plan->homes.node_of_expert, plan_area, scratch, answer,
                                              &plan->imbalance, error);
     answer->bound = plan->homes.floor;
-    if (status == EPLB_OK && plan->imbalance > answer->bound * (1.0 + NEGLIGIBLE))
-        status = compare_with_deepseek(problem, scratch, answer, &plan->imbalance, error);
+    if (status == EPLB_OK)
+        status = compare_with_others(problem, true, scratch, answer, &plan->imbalance, error);
     if (status == EPLB_OK && problem->max_spill > 0 && plan->imbalance > 1.0 + NEGLIGIBLE)
         status = try_spill(problem, scratch, answer, plan, error);
     return status;

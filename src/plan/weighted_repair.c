@@ -279,7 +279,8 @@ static void offer_exchange(repair *work, int32_t place, int32_t slot, double wan
         holds(work, work->expert, work->problem->slot_rank[slot], expert) ||
         holds(work, work->expert, work->problem->slot_rank[back], victim))
         return;
-    double shift = (double)(work->shares.load[expert] - work->shares.load[victim]);
+    double served = work->count[victim] > 1 ? work->quota[slot] : (double)work->shares.load[victim];
+    double shift = (double)work->shares.load[expert] - served;
     double gain = shift < wanted ? shift : 2.0 * wanted - shift;
     offer(work, (move){expert, slot, back, 0.5 * gain});
 }
@@ -300,9 +301,11 @@ static void offer_slot(repair *work, int32_t slot)
             if (place != enough && place != enough - 1)
                 offer_replica(work, place, slot, wanted);
         }
-        return;
+        if (victim < 0)
+            return;
     }
-    int32_t near = find_load(work, wanted + (double)work->shares.load[victim]);
+    double served = work->count[victim] > 1 ? work->quota[slot] : (double)work->shares.load[victim];
+    int32_t near = find_load(work, wanted + served);
     offer_exchange(work, near, slot, wanted);
     offer_exchange(work, near - 1, slot, wanted);
 }

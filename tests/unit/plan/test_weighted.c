@@ -115,6 +115,44 @@ static void a_rank_without_slots_is_in_the_bound(void **state)
     assert_true(layer.answer.bound > 4.0 / 3.0 - 1e-9);
 }
 
+/* Imbalance of policy equal's plan for the same layer, which is left as it was but for slots and quotas. */
+static double equal_imbalance(void)
+{
+    eplb_error error;
+    arena_mark mark = arena_position(&scratch);
+    layer.problem.split = EPLB_SPLIT_EQUAL;
+    case_refresh(&layer);
+    assert_int_equal(plan_layer_equal(&layer.problem, &scratch, &layer.answer, &error), EPLB_OK);
+    double imbalance = case_imbalance(&layer);
+    layer.problem.split = EPLB_SPLIT_WEIGHTED;
+    case_refresh(&layer);
+    arena_rewind(&scratch, mark);
+    return imbalance;
+}
+
+/* Ranks with 1 to 7 slots, some with speeds or on two nodes: shares of one's own choice lose to equal ones
+ * nowhere. */
+static void never_worse_than_equal_shares(void **state)
+{
+    (void)state;
+    random_state random = random_seed(77);
+    for (int32_t i = 0; i < 150; i++) {
+        int32_t ranks = 2 + (int32_t)random_below(&random, 10), slots = 0, rank_slots[12];
+        for (int32_t g = 0; g < ranks; g++)
+            slots += rank_slots[g] = 1 + (int32_t)random_below(&random, 7);
+        int32_t least = slots > ranks ? slots - ranks : 1;
+        case_init(&layer, least + (int32_t)random_below(&random, (uint32_t)(slots - least + 1)), ranks, 1);
+        for (int32_t g = 0; i % 3 == 0 && g < ranks; g++)
+            layer.rank_speed[g] = 1 + (int32_t)random_below(&random, 4);
+        for (int32_t e = 0; e < layer.problem.num_experts; e++)
+            layer.load[e] = random_below(&random, i % 2 == 0 ? 1000 : 30 + 1000 / (uint32_t)(e + 1));
+        case_finish(&layer, rank_slots);
+        double equal = equal_imbalance();
+        plan();
+        assert_true(case_imbalance(&layer) <= equal + 1e-12);
+    }
+}
+
 static void similar_speeds_are_exact(void **state)
 {
     (void)state;
@@ -463,6 +501,7 @@ int main(void)
         cmocka_unit_test(a_dominant_expert_without_spare_slots_is_proved),
         cmocka_unit_test(uneven_slots_are_exact_where_they_differ_by_one),
         cmocka_unit_test(a_rank_without_slots_is_in_the_bound),
+        cmocka_unit_test(never_worse_than_equal_shares),
         cmocka_unit_test(similar_speeds_are_exact),
         cmocka_unit_test(speeds_beyond_reach_are_proved),
         cmocka_unit_test(groups_stay_on_nodes_and_reach_the_floor),
