@@ -3,12 +3,14 @@
  * The mean: all work, with one replica each, over all speed. The largest replica: some rank, at best the
  * fastest, holds a replica of each expert, and the least possible largest replica follows from the greedy
  * counts, which are optimal for it; equivalently the smallest T with sum of ceil(w / T) <= S and each
- * ceil(w / T) <= G. Groups that may not leave a node: a node, at best the fastest, carries a whole group.
- * O(E + R log E). */
+ * ceil(w / T) <= G. Groups that may not leave a node: a node, at best the fastest, carries a whole group, and
+ * where they are few, the fullest node of the best of all assignments (weighted_nodes.c). O(E + R log E)
+ * beside that search. */
 #include "plan/equal_bounds.h"
 
 #include "base/error.h"
 #include "plan/replica_counts.h"
+#include "plan/weighted_nodes.h"
 
 static double fastest_rank(const layer_problem *problem)
 {
@@ -64,6 +66,24 @@ static eplb_status least_time(double *time, const layer_problem *problem, const 
     return EPLB_OK;
 }
 
+/* A node carries a whole group, and the nodes carry all of them. */
+static eplb_status find_groups(equal_bounds *bounds, const layer_problem *problem, arena *scratch,
+                               eplb_error *error)
+{
+    size_t experts = (size_t)problem->num_experts;
+    weighted_homes homes = {.node_of_expert = arena_take(scratch, experts, sizeof(int32_t)), .floor = 1.0};
+    double speed = fastest_node(problem, scratch);
+    if (speed <= 0 || homes.node_of_expert == NULL)
+        return error_memory(error, experts * sizeof(int32_t), "bounds");
+    double group = heaviest_group(problem->load, problem->num_experts, problem->num_groups);
+    bounds->groups = group / speed / ((double)problem->total / (double)problem->total_speed);
+    if (!weighted_nodes_apply(problem))
+        return EPLB_OK;
+    eplb_status status = weighted_nodes_assign(problem, scratch, &homes, error);
+    bounds->groups = homes.floor > bounds->groups ? homes.floor : bounds->groups;
+    return status;
+}
+
 eplb_status equal_bounds_find(equal_bounds *bounds, const layer_problem *problem, const replica_work *work,
                               arena *scratch, eplb_error *error)
 {
@@ -93,12 +113,6 @@ eplb_status equal_bounds_find(equal_bounds *bounds, const layer_problem *problem
     }
     double ratio = tokens_time / tokens_mean;
     bounds->imbalance = ratio > 1 ? ratio : 1;
-    if (problem->num_groups > 1 && problem->max_spill == 0) {
-        double speed = fastest_node(problem, scratch);
-        if (speed <= 0)
-            return error_memory(error, (size_t)problem->num_nodes * sizeof(int64_t), "bounds");
-        double group = heaviest_group(problem->load, problem->num_experts, problem->num_groups);
-        bounds->groups = group / speed / ((double)problem->total / (double)problem->total_speed);
-    }
-    return EPLB_OK;
+    return problem->num_groups > 1 && problem->max_spill == 0 ? find_groups(bounds, problem, scratch, error)
+                                                              : EPLB_OK;
 }

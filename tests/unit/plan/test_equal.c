@@ -187,6 +187,25 @@ static void groups_stay_on_their_node(void **state)
     }
 }
 
+/* Groups of 9, 5, 4 and 2 on two nodes: at best 9 + 2 and 5 + 4, so that 11 is proved where the mean is 10.
+ */
+static void nodes_bound_the_imbalance(void **state)
+{
+    (void)state;
+    static layer_case c;
+    static const int64_t group[4] = {9, 5, 4, 2};
+    case_init(&c, 16, 4, 5);
+    for (int32_t e = 0; e < 16; e++)
+        c.load[e] = group[e / 4] * 1000;
+    case_refresh(&c);
+    c.problem.num_nodes = 2;
+    c.problem.num_groups = 4;
+    c.rank_node[2] = c.rank_node[3] = 1;
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_null(case_problem(&c));
+    assert_true(c.answer.bound > 1.1 - 1e-9 && c.answer.bound <= 1.1);
+}
+
 static void groups_that_do_not_fit_are_told(void **state)
 {
     (void)state;
@@ -274,6 +293,7 @@ int main(void)
         cmocka_unit_test(speeds_count),
         cmocka_unit_test(groups_stay_on_their_node),
         cmocka_unit_test(groups_that_do_not_fit_are_told),
+        cmocka_unit_test(nodes_bound_the_imbalance),
         cmocka_unit_test(activated_replicas_are_spread),
         cmocka_unit_test(other_splits_are_refused),
         cmocka_unit_test(every_allocation_may_fail),
