@@ -7,10 +7,10 @@
  * avoids. Theory: Aggarwal, Motwani, Zhu, "The load rebalancing problem" (2006). */
 #include "plan/repair.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "plan/lost_experts.h"
 
 #define SWEEP_GOALS 8
 #define LEAST_GAIN  1e-9 /* of all excess: below it a gain may be rounding, and a descent might not end */
@@ -52,23 +52,6 @@ static int32_t heaviest_lost(const layout *seats, int64_t *lost)
     return heaviest;
 }
 
-/* "3, 17, 20 and 4 more" */
-static void list_lost(const layout *seats, int64_t lost, char *text, size_t bytes)
-{
-    size_t used = 0;
-    int64_t told = 0;
-    text[0] = '\0';
-    for (int32_t e = 0; e < seats->num_experts && told < 16; e++) {
-        if (seats->count[e] > 0)
-            continue;
-        int written = snprintf(text + used, bytes - used, "%s%d", told > 0 ? ", " : "", (int)e);
-        used += written > 0 ? (size_t)written : 0;
-        told++;
-    }
-    if (told < lost && used < bytes)
-        (void)snprintf(text + used, bytes - used, " and %lld more", (long long)(lost - told));
-}
-
 /* The slot whose rank is done first if it takes the expert: an empty one or one whose expert has others. */
 static int32_t slot_for_lost(const neighbourhood *around, int32_t expert)
 {
@@ -91,19 +74,14 @@ static int32_t slot_for_lost(const neighbourhood *around, int32_t expert)
     return best;
 }
 
-static eplb_status place_lost(repair *state, eplb_error *error)
+static eplb_status place_lost(repair *state, arena *scratch, eplb_error *error)
 {
+    eplb_status status = lost_experts_check(state->problem, scratch, error);
+    if (status != EPLB_OK)
+        return status;
     layout *seats = state->around->seats;
     int64_t lost;
     int32_t expert = heaviest_lost(seats, &lost);
-    if (lost > state->problem->max_moves) {
-        char text[160];
-        list_lost(seats, lost, text, sizeof text);
-        return error_set(
-            error, EPLB_ERROR_INFEASIBLE, (error_place){state->problem->layer, expert, -1, -1, lost},
-            "layer %d: %lld moves allowed, but %lld experts have no live replica: %s",
-            (int)state->problem->layer, (long long)state->problem->max_moves, (long long)lost, text);
-    }
     state->forced = lost;
     while (expert >= 0) {
         int32_t slot = slot_for_lost(state->around, expert);
@@ -130,7 +108,7 @@ eplb_status repair_init(repair *state, neighbourhood *around, const layer_proble
         return error_memory(error, words * sizeof *state->home, "current placement");
     read_current(state);
     layout_set(seats, state->start);
-    eplb_status status = place_lost(state, error);
+    eplb_status status = place_lost(state, scratch, error);
     memcpy(state->start, seats->expert, slots * sizeof *state->start);
     return status;
 }

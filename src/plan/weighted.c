@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "plan/keep_slots.h"
+#include "plan/lost_experts.h"
 #include "plan/policies.h"
 #include "plan/relabel.h"
 #include "plan/sort_loads.h"
@@ -504,9 +505,12 @@ static eplb_status plan_from_current(const layer_problem *problem, arena *scratc
     fresh_plan fresh;
     repaired_plan repaired;
     const int32_t *homes;
+    eplb_status status = lost_experts_check(problem, scratch, error);
+    if (status != EPLB_OK)
+        return status;
     if (!repair_homes(problem, &homes, scratch))
         return out_of_memory(problem, error);
-    eplb_status status = plan_fresh(problem, scratch, answer, &fresh, error);
+    status = plan_fresh(problem, scratch, answer, &fresh, error);
     if (status != EPLB_OK)
         return status;
     double bound = bound_for_repair(problem, &fresh, homes, answer->bound);
@@ -519,8 +523,14 @@ static eplb_status plan_from_current(const layer_problem *problem, arena *scratc
                        repaired.result.imbalance > fresh.imbalance + WORTH_REPLANNING;
     if (falls_short || scattered || !repaired.complete) {
         status = settle(problem, fresh.node_limited, scratch, answer, error);
-        if (status != EPLB_OK || !repaired.complete ||
-            count_received(problem, answer->expert) <= problem->max_moves)
+        if (status != EPLB_OK || count_received(problem, answer->expert) <= problem->max_moves)
+            return status;
+    }
+    if (!repaired
+             .complete) { /* a lost expert found no slot on its node, and no plan from nothing is allowed */
+        bound = 1.0;
+        status = plan_repair(problem, NULL, goal, NULL, scratch, &repaired, error);
+        if (status != EPLB_OK)
             return status;
     }
     take_repaired(problem, &repaired, bound, goal, answer);
@@ -583,12 +593,15 @@ eplb_status plan_frontier_weighted(const layer_problem *problem, arena *scratch,
     frontier line = {points, capacity, 0};
     *num_points = 0;
     const int32_t *homes;
+    eplb_status status = lost_experts_check(problem, scratch, error);
+    if (status != EPLB_OK)
+        return status;
     if (!repair_homes(problem, &homes, scratch))
         return out_of_memory(problem, error);
     repaired_plan plan;
     weighted_trail trail = {note_point, &line};
     double goal = problem->target_imbalance > 1.0 ? problem->target_imbalance : 1.0;
-    eplb_status status = plan_repair(problem, homes, goal, &trail, scratch, &plan, error);
+    status = plan_repair(problem, homes, goal, &trail, scratch, &plan, error);
     *num_points = line.count;
     return status;
 }

@@ -404,7 +404,7 @@ static void a_target_stops_the_moves(void **state)
     assert_true(case_received(&layer) < all);
 }
 
-static void lost_experts_are_placed_whatever_the_limit(void **state)
+static void lost_experts_need_moves_or_are_listed(void **state)
 {
     (void)state;
     random_state random = random_seed(10);
@@ -412,14 +412,22 @@ static void lost_experts_are_placed_whatever_the_limit(void **state)
     draw(&random, 1000);
     plan();
     keep_as_current();
-    for (int32_t s = 0; s < 6; s++)
-        layer.current[s] = -1; /* the first rank lost all */
-    for (int32_t s = 6; s < 48; s++)
-        layer.current[s] = layer.current[s] == 17 ? -1 : layer.current[s];
-    layer.problem.max_moves = 0;
+    for (int32_t s = 0; s < layer.problem.num_slots; s++)
+        layer.current[s] = layer.current[s] == 17 || layer.current[s] == 30 ? -1 : layer.current[s];
+    eplb_error error;
+    frontier_point points[4];
+    int32_t num_points;
+    for (int64_t moves = 0; moves < 2; moves++) {
+        layer.problem.max_moves = moves;
+        assert_int_equal(plan_layer_weighted(&layer.problem, &scratch, &layer.answer, &error),
+                         EPLB_ERROR_INFEASIBLE);
+        assert_non_null(strstr(error.text, ": 17, 30"));
+        assert_int_equal(plan_frontier_weighted(&layer.problem, &scratch, points, 4, &num_points, &error),
+                         EPLB_ERROR_INFEASIBLE);
+    }
+    layer.problem.max_moves = 2;
     plan();
-    assert_true(case_received(&layer) >= 1);
-    assert_true(case_received(&layer) <= 6);
+    assert_int_equal(case_received(&layer), 2);
 }
 
 static void a_current_placement_with_duplicates_is_mended(void **state)
@@ -511,7 +519,7 @@ int main(void)
         cmocka_unit_test(shares_alone_follow_a_small_drift),
         cmocka_unit_test(few_moves_repair_a_drift),
         cmocka_unit_test(a_target_stops_the_moves),
-        cmocka_unit_test(lost_experts_are_placed_whatever_the_limit),
+        cmocka_unit_test(lost_experts_need_moves_or_are_listed),
         cmocka_unit_test(a_current_placement_with_duplicates_is_mended),
         cmocka_unit_test(the_largest_total_is_repaired),
         cmocka_unit_test(the_frontier_falls_with_moves),
