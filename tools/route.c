@@ -44,7 +44,8 @@ static const option_row route_options[] = {
     ROW("dead", 0, OPTION_TEXT, "LIST", dead, 0, 0,
         "Ranks that are dead: they send nothing and serve nothing"),
     ROW("row-limit", 0, OPTION_INTEGER, "N", row_limit, 1, 4096,
-        "Longest row of an expert in a table; longer rows follow the shares more closely. Default 256"),
+        "table, invariant, repeat: longest row of an expert; longer rows follow the shares more closely. "
+        "Default 256"),
     ROW_JSON(route_values),
     ROW_END,
 };

@@ -131,11 +131,37 @@ static void no_rule_picks_the_dead(void **state)
     }
 }
 
+/* The plan is kept after every token, not only at the end of a batch. */
+static void quota_holds_after_every_token(void **state)
+{
+    (void)state;
+    random_state random = random_seed(72);
+    eplb_placement *placement = make_placement(1);
+    double shares[LAYERS * SLOTS];
+    for (int i = 0; i < LAYERS * SLOTS; i++)
+        shares[i] = 0.1 + random_unit(&random);
+    routing_params params = {placement, shares, ROUTING_QUOTA, WIDTH, 1, 64};
+    routing *run;
+    eplb_error error;
+    assert_int_equal(routing_create(&run, &params, &error), EPLB_OK);
+    for (int t = 0; t < 3000; t++) {
+        int32_t ids[LAYERS * WIDTH];
+        draw_ids(&random, 1, ids);
+        assert_int_equal(routing_batch(run, ids, 1, &error), EPLB_OK);
+    }
+    routing_result result;
+    routing_finish(run, &result);
+    assert_true(result.max_deviation < 1.001);
+    routing_destroy(run);
+    eplb_placement_destroy(placement);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_conserves),
         cmocka_unit_test(no_rule_picks_the_dead),
+        cmocka_unit_test(quota_holds_after_every_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
