@@ -13,6 +13,7 @@ typedef struct replica_work {
     double scale;        /* a power of two */
     eplb_cost cost;
     bool plain;
+    double tie; /* cost of a token where tokens cost nothing: all of them stay below one unit of cost */
     double
         least_total; /* work of all experts with one replica each: no placement has less, in scaled units */
 } replica_work;

@@ -241,6 +241,24 @@ static void activated_replicas_are_spread(void **state)
     }
 }
 
+/* All replicas are active wherever they are: tokens decide. */
+static void ties_of_activated_replicas_go_to_tokens(void **state)
+{
+    (void)state;
+    static layer_case c;
+    random_state random = random_seed(8);
+    case_init(&c, 64, 8, 9);
+    for (int32_t e = 0; e < 64; e++)
+        c.load[e] = 500 + random_below(&random, 4000);
+    case_refresh(&c);
+    c.problem.cost = (eplb_cost){.tokens = 0, .activated = 1, .tile_tokens = 1};
+    c.problem.plain_cost = false;
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_null(case_problem(&c));
+    assert_true(case_imbalance(&c) < 1.01);
+    assert_true(case_imbalance(&c) >= c.answer.bound);
+}
+
 static void other_splits_are_refused(void **state)
 {
     (void)state;
@@ -295,6 +313,7 @@ int main(void)
         cmocka_unit_test(groups_that_do_not_fit_are_told),
         cmocka_unit_test(nodes_bound_the_imbalance),
         cmocka_unit_test(activated_replicas_are_spread),
+        cmocka_unit_test(ties_of_activated_replicas_go_to_tokens),
         cmocka_unit_test(other_splits_are_refused),
         cmocka_unit_test(every_allocation_may_fail),
     };
