@@ -13,6 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from eplb.topology import Topology
+
 # From cold to hot; the mean is white, so that what differs from it is what has colour.
 _COLD, _MEAN, _HOT = (33, 102, 172), (250, 250, 250), (178, 24, 43)
 _MOST_COLUMNS = 512
@@ -22,6 +24,19 @@ def over_mean(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Each value over the mean of its row; 1 in rows of nothing."""
     mean = rows.mean(axis=1, keepdims=True)
     return np.divide(rows, mean, out=np.ones_like(rows), where=mean > 0)
+
+
+def over_fair(rank_load: NDArray[np.float64], topology: Topology) -> NDArray[np.float64]:
+    """[L, G]: time of each live rank over that of a perfect layer, so that the largest is the layer's imbalance.
+
+    Dead ranks, and layers of nothing, count as 1: they have no colour.
+    """
+    live = topology.rank_alive != 0
+    speed = topology.rank_speed.astype(np.float64)
+    fair = rank_load[:, live].sum(axis=1, keepdims=True) / speed[live].sum()
+    relative = np.ones_like(rank_load)
+    np.divide(rank_load / speed, fair, out=relative, where=(fair > 0) & live)
+    return relative
 
 
 def heatmap(relative: NDArray[np.float64], what: str, axes: Any = None) -> Any:

@@ -27,7 +27,8 @@ class Load:
     Parameters
     ----------
     counts : [E], [L, E] or [T, L, E]
-        int32 and int64 are not copied, whatever their strides: the array must then not change while the load lives. Floats
+        int32 and int64 are not copied, whatever their strides: the array must then not change while the load lives. Planning
+        checks the counts again before it starts; writing to them while it runs is undefined. Floats
         must be finite and not negative; whole ones are taken as integers, others are scaled by a power of two
         (:attr:`scale_log2`).
 
@@ -91,6 +92,16 @@ class Load:
     def total(self) -> int:
         """All tokens: over windows, layers and experts."""
         return sum(lib.eplb_load_total(self._handle, layer) for layer in range(self.num_layers))
+
+    def _check(self) -> None:
+        """Raises InvalidError if borrowed counts were changed to what no load may hold: searches rely on them.
+
+        Source: ``eplb_load_is_valid``.
+        """
+        if not lib.eplb_load_is_valid(self._handle):
+            raise InvalidError(
+                "the counts were changed after the load was made: expected at least 0, with sums that fit in 63 bits"
+            )
 
     def _relative(self) -> NDArray[np.float64]:
         """[L, E]: load of each expert over the mean of its layer."""

@@ -12,7 +12,7 @@ from eplb._eplb import ffi, lib
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["create", "ffi", "lib", "new_error", "pointer", "pointer_or_null", "raise_for", "text", "view"]
+__all__ = ["create", "ffi", "keep_exception", "lib", "new_error", "pointer", "pointer_or_null", "raise_for", "text", "view"]
 
 _CLASS_OF_STATUS: dict[int, type[errors.EplbError]] = {
     lib.EPLB_ERROR_INVALID: errors.InvalidError,
@@ -45,6 +45,14 @@ def raise_for(status: int, error: Any) -> None:
         return
     place = {name: getattr(error, name) for name in _PLACES if getattr(error, name) != -1}
     raise _CLASS_OF_STATUS.get(status, errors.EplbError)(text(error.text), **place)
+
+
+def keep_exception(kind: Any, exception: BaseException, trace: Any) -> None:
+    """An `onerror` of cffi: stores what left a callback in the object behind its `context`.
+
+    Also what no ``try`` inside the callback can catch: a signal's KeyboardInterrupt is raised on its first instruction.
+    """
+    ffi.from_handle(trace.tb_frame.f_locals["context"]).exception = exception
 
 
 def create(function: Any, destroy: Any, *arguments: Any) -> Any:

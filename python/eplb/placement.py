@@ -10,7 +10,7 @@ import numpy as np
 from eplb import arrays, display, document
 from eplb.errors import InvalidError
 from eplb.load import as_load
-from eplb.native import create, ffi, lib, new_error, pointer, pointer_or_null, raise_for, text, view
+from eplb.native import create, ffi, keep_exception, lib, new_error, pointer, pointer_or_null, raise_for, text, view
 from eplb.topology import Topology
 
 if TYPE_CHECKING:
@@ -47,10 +47,18 @@ def moves_of(count: Any) -> Moves:
     return Moves(*(getattr(count, name) for name in Moves._fields))
 
 
-@ffi.def_extern(name="eplb_python_problem")
+class _Problems:
+    """What is found while C walks a placement; an exception on the way ends the walk and comes out of the call."""
+
+    def __init__(self) -> None:
+        self.found: list[Problem] = []
+        self.exception: BaseException | None = None
+
+
+@ffi.def_extern(name="eplb_python_problem", error=False, onerror=keep_exception)
 def _collect_problem(context: Any, problem: Any) -> bool:
-    found: list[Problem] = ffi.from_handle(context)
-    found.append(
+    problems: _Problems = ffi.from_handle(context)
+    problems.found.append(
         Problem(text(lib.eplb_problem_name(problem.kind)), problem.layer, problem.expert, problem.rank, problem.slot)
     )
     return True
@@ -190,8 +198,8 @@ class Placement:
 
         Source: ``eplb_placement_check``.
         """
-        found: list[Problem] = []
-        context = ffi.new_handle(found)
+        problems = _Problems()
+        context = ffi.new_handle(problems)
         error = new_error()
         status = lib.eplb_placement_check(
             lib.eplb_placement_topology(self._handle),
@@ -203,9 +211,11 @@ class Placement:
             ffi.NULL,
             error,
         )
+        if problems.exception is not None:
+            raise problems.exception
         if status != lib.EPLB_ERROR_INVALID:  # which is what was asked for
             raise_for(status, error)
-        return found
+        return problems.found
 
     def check(self) -> None:
         """Raises InvalidError with the first serious problem, if there is one.
@@ -270,8 +280,8 @@ class Placement:
         document.save(self.to_dict(), path)
 
     def heatmap(self, load: Any, shares: Any = None, axes: Any = None) -> Any:
-        """Draws the load of each rank over its layer's mean with matplotlib; returns the axes."""
-        return display.heatmap(display.over_mean(self.rank_load(load, shares)), "rank", axes)
+        """Draws the load of each live rank over its fair part (by speed) with matplotlib; returns the axes."""
+        return display.heatmap(display.over_fair(self.rank_load(load, shares), self.topology), "rank", axes)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Placement) and lib.eplb_placement_equal(self._handle, other._handle)

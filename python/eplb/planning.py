@@ -149,9 +149,13 @@ class Plan:
         """Writes :meth:`to_dict` as JSON, whole or not at all; :func:`read_plan` and every command read it."""
         document.save(self.to_dict(), path)
 
+    def _relative(self) -> NDArray[np.float64]:
+        """[L, G]: load of each rank over its fair part, 1 for dead ranks."""
+        return display.over_fair(self.rank_load(), self.topology)
+
     def heatmap(self, axes: Any = None) -> Any:
-        """Draws the load of each rank over its layer's mean with matplotlib; returns the axes."""
-        return display.heatmap(display.over_mean(self.rank_load()), "rank", axes)
+        """Draws the load of each live rank over its fair part (by speed) with matplotlib; returns the axes."""
+        return display.heatmap(self._relative(), "rank", axes)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and lib.eplb_plan_equal(self._handle, other._handle)
@@ -181,7 +185,7 @@ class Plan:
         if self.has_current:
             moves = self.moves
             figures["experts received"] = f"{moves.received}, {moves.cross_node} from another node"
-        return display.html("Plan", figures, display.over_mean(self.rank_load()), "rank")
+        return display.html("Plan", figures, self._relative(), "rank")
 
 
 def plan(

@@ -8,7 +8,7 @@ from eplb import arrays
 from eplb.document import SPLITS
 from eplb.errors import InvalidError
 from eplb.load import Load, as_load
-from eplb.native import ffi, lib, new_error, raise_for
+from eplb.native import ffi, keep_exception, lib, new_error, raise_for
 from eplb.placement import Placement
 from eplb.topology import Topology
 
@@ -16,21 +16,17 @@ _COSTS = ("tokens", "tiles", "activated")
 
 
 class _Progress:
-    """A Python callback behind the C one: remembers an exception and stops the planner with it."""
+    """A Python callback behind the C one: an exception stops the planner, is kept here, and comes out of the call."""
 
     def __init__(self, function: Callable[[int, int], Any]) -> None:
         self.function = function
         self.exception: BaseException | None = None
 
     def call(self, done: int, total: int) -> bool:
-        try:
-            return self.function(done, total) is not False
-        except BaseException as exception:  # carried through C and raised again
-            self.exception = exception
-            return False
+        return self.function(done, total) is not False
 
 
-@ffi.def_extern(name="eplb_python_progress")
+@ffi.def_extern(name="eplb_python_progress", error=False, onerror=keep_exception)
 def _call_progress(context: Any, done: int, total: int) -> bool:
     progress: _Progress = ffi.from_handle(context)
     return progress.call(done, total)
@@ -122,6 +118,9 @@ class Request:
             raise InvalidError(f"split {split!r}: expected equal, weighted or batch")
         self.current = _as_placement(current, self.topology, self.load.num_experts)
         self._sources = None if sources is None else as_load(sources)
+        for given in (load, sources):
+            if isinstance(given, Load):  # an array was checked just now
+                given._check()
         self._policy = ffi.new("char[]", policy.encode())
         self._progress = None if progress is None else _Progress(progress)
         self._context = ffi.NULL if self._progress is None else ffi.new_handle(self._progress)

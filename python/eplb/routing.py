@@ -49,8 +49,8 @@ class RouteTable:
         epoch = ffi.new("uint64_t *")
         self._router = router
         self._block: Any = None
-        self._layer = layer
-        self._block = lib.eplb_router_acquire(router._handle, layer, epoch)
+        self._layer = router._layer(layer)
+        self._block = lib.eplb_router_acquire(router._handle, self._layer, epoch)
         self.epoch: int = epoch[0]
         """Updates of this layer so far."""
 
@@ -244,7 +244,7 @@ class Router:
 
         Source: ``eplb_router_acquire``, ``eplb_router_release``.
         """
-        return RouteTable(self, self._layer(layer))
+        return RouteTable(self, layer)
 
     def route(self, layer: int, ids: Any, position: Any = None) -> Any:
         """Slots of expert ids of any shape, int32, like `ids`.

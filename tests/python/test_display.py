@@ -50,6 +50,23 @@ def test_plan_in_a_notebook(load: np.ndarray) -> None:
     assert "http" not in html.replace("http://www.w3.org/2000/svg", "")
 
 
+def test_dead_and_slow_ranks_are_drawn_as_they_count(load: np.ndarray) -> None:
+    plan = eplb.plan(load, num_ranks=8, num_slots=48, dead=[2], rank_speed=[4, 3, 1, 2, 4, 1, 3, 2])
+    relative = display.over_fair(plan.rank_load(), plan.topology)
+    np.testing.assert_allclose(relative.max(axis=1), plan.imbalance)
+    assert (relative[:, 2] == 1).all()
+    image = pixels(base64.b64decode(re.findall(r"base64,([^\"]+)", plan._repr_html_())[0]))
+    assert (image[2] == image[2, 0]).all() and image[2, 0, 0] == image[2, 0, 2]
+    nothing = display.over_fair(np.zeros((2, 8)), plan.topology)
+    assert (nothing == 1).all()
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    for axes in (plan.heatmap(), plan.placement.heatmap(load)):
+        worst = (plan.imbalance if axes is None else plan.placement.imbalance(load)).max()
+        assert f"worst {worst:.3f}" in axes.get_title()
+    matplotlib.pyplot.close("all")
+
+
 def test_load_in_a_notebook(load: np.ndarray) -> None:
     html = eplb.Load(load)._repr_html_()
     xml.dom.minidom.parseString(html)

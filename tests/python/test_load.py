@@ -31,6 +31,38 @@ def test_fractions_are_scaled() -> None:
     assert eplb.Load(np.array([[1.0, 2.0]])).scale_log2 == 0
 
 
+def test_counts_changed_in_place_are_checked_again() -> None:
+    counts = np.ones((2, 8), dtype=np.int64)
+    load, kept = eplb.Load(counts), eplb.plan(np.ones((2, 8)), num_ranks=2)
+    for value in (-5, 2**62):
+        counts[1] = value
+        with pytest.raises(eplb.InvalidError, match="changed after the load was made"):
+            eplb.plan(load, num_ranks=2)
+        with pytest.raises(eplb.InvalidError, match="changed after the load was made"):
+            eplb.frontier(load, current=kept)
+    sources = np.ones((2, 2, 8), dtype=np.int64)
+    given = eplb.Load(sources)
+    sources[0] = -1
+    with pytest.raises(eplb.InvalidError, match="changed after the load was made"):
+        eplb.plan(np.ones((2, 8)), num_ranks=2, sources=given)
+    counts[1] = 7
+    assert eplb.plan(load, num_ranks=2).imbalance.tolist() == [1, 1]
+
+
+def test_counts_are_borrowed() -> None:
+    """A write is seen through: proof that nothing was copied, whatever the strides."""
+    for dtype in (np.int32, np.int64):
+        counts = np.ones((2, 16), dtype=dtype)
+        for given in (counts, counts[:, ::2], counts[:, ::-1], np.ones((8, 2), dtype=dtype).T):
+            load = eplb.Load(given)
+            given[1, 3] = 41
+            assert load.sum()[1, 3] == 41 and load.total() == given.sum()
+    floats = np.ones((2, 4))
+    load = eplb.Load(floats)
+    floats[0, 0] = 9
+    assert load.total() == 8
+
+
 def test_the_place_of_a_negative_count() -> None:
     counts = np.ones((2, 3, 4), dtype=np.int64)
     counts[1, 2, 3] = -9

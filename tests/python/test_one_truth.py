@@ -25,7 +25,6 @@ import build_ffi  # noqa: E402
 NOT_WRAPPED = {
     "eplb_status_name": "statuses are exception classes",
     "eplb_load_copy": "a Load is immutable",
-    "eplb_load_is_valid": "a Load cannot be half built",
     "eplb_load_at": "windows() gives all counts as an array",
     "eplb_topology_copy": "a Topology is immutable",
     "eplb_topology_is_valid": "a Topology cannot be half built",

@@ -187,6 +187,36 @@ def test_sub_interpreters_refuse_or_work() -> None:
     assert done.returncode == 0 and done.stdout.startswith(("supported", "refused")), done.stdout + done.stderr
 
 
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy as np, eplb
+
+load = np.random.default_rng(3).integers(1, 10**6, (2000, 128))
+calls = []
+
+def progress(done, total):
+    calls.append(done)
+    if len(calls) == 1:
+        threading.Thread(target=interrupt).start()
+
+def interrupt():
+    time.sleep(0.002)
+    os.kill(os.getpid(), signal.SIGINT)
+
+try:
+    eplb.plan(load, num_ranks=16, num_slots=160, progress=progress)
+    print("finished")
+except BaseException as problem:
+    print(type(problem).__name__)
+"""
+
+
+def test_control_c_during_a_plan() -> None:
+    """The signal waits for Python: it is raised on entry to the callback, before any `try` of it."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("KeyboardInterrupt", "")
+
+
 def test_neither_torch_nor_matplotlib_is_imported() -> None:
     code = (
         "import sys, numpy as np, eplb; p = eplb.plan(np.ones((2, 8)), num_ranks=2); p._repr_html_(); "

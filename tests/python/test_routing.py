@@ -155,6 +155,7 @@ def test_nearest_prefers_its_own_rank(plan: eplb.Plan, load: np.ndarray) -> None
         (lambda plan: eplb.Router.of(plan).update(plan, shares=-plan.shares), "share"),
         (lambda plan: eplb.Router.of(plan).update(plan, shares=np.zeros((6, 40))), "share"),
         (lambda plan: eplb.Router.of(plan).table(6), "layer 6: expected 0 to 5"),
+        (lambda plan: eplb.RouteTable(eplb.Router.of(plan), 99), "layer 99: expected 0 to 5"),
         (lambda plan: eplb.Router.of(plan).route(-1, [0]), "layer is -1"),
     ],
 )
