@@ -18,6 +18,7 @@ eplb_status plan_layer_batch(const layer_problem *problem, arena *scratch, layer
         .risk = {.caution = 0.7, .floating = 0.3, .power = 8},
         .level = 0.7,
         .score = batch_split_mean,
+        .any_share = true,
         .reason = "batches are split anew: replicas free the ranks' pinned load",
     };
     if (problem->split != EPLB_SPLIT_BATCH)

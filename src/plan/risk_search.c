@@ -416,21 +416,15 @@ static int32_t next_riskiest(const risk_search *search, int32_t after)
     return best;
 }
 
-void risk_search_descend(risk_search *search)
+bool risk_search_improve(risk_search *search)
 {
-    const layer_problem *problem = search->problem;
-    for (int64_t step = 0; step < 2 * (int64_t)search->seats->num_slots; step++) {
-        if (problem->should_stop != NULL && problem->should_stop(problem->stop_context))
-            return;
-        bool improved = false;
-        int32_t rank = -1;
-        for (int32_t tries = 0; tries < 4 && !improved; tries++) {
-            rank = next_riskiest(search, rank);
-            if (rank < 0)
-                break;
-            improved = improve_around(search, rank);
-        }
-        if (!improved)
-            return;
+    int32_t rank = -1;
+    for (int32_t tries = 0; tries < 4; tries++) {
+        rank = next_riskiest(search, rank);
+        if (rank < 0)
+            return false;
+        if (improve_around(search, rank))
+            return true;
     }
+    return false;
 }

@@ -52,7 +52,8 @@ void risk_search_read(risk_search *search);
  * probability that falls to nothing; at first an excess of `heat` times the total has one in e. Limits are
  * kept. O(steps width). */
 void risk_search_anneal(risk_search *search, int64_t steps, double heat);
-/* The best change around the riskiest ranks per received expert, again and again, within the purse. */
-void risk_search_descend(risk_search *search);
+/* Makes the best change around the riskiest ranks per received expert, within the purse; false: none helps.
+ */
+bool risk_search_improve(risk_search *search);
 
 #endif

@@ -1,10 +1,10 @@
 /* The course of a plan for many windows.
  *
- * The plan on the sum (equal.c) is the start; annealing on the risk (risk_search.c) goes on from it. With a
- * current placement and few moves the best changes per received expert come first and annealing exchanges
- * them within the budget; with free moves ranks are relabelled for most overlap. The recorded windows then
- * choose between the results, so that a plan is never worse on them than keeping or than planning on the sum.
- * Cost: steps times the number of directions of the risk. */
+ * Plans on the sum come first; annealing on the risk (risk_search.c) goes on where windows it has not seen
+ * like what it finds (window_trial.c). With a current placement and few moves the changes are found for a
+ * rising number of moves (window_repair.c); with free moves ranks are relabelled for most overlap. The
+ * recorded windows then choose between the results, so that a plan is never worse on them than keeping or
+ * than planning on the sum. Cost: steps times the number of directions of the risk, twice with the trial. */
 #include "plan/window_plan.h"
 
 #include <string.h>
@@ -15,29 +15,13 @@
 #include "plan/policies.h"
 #include "plan/relabel.h"
 #include "plan/spill_nodes.h"
+#include "plan/window_course.h"
 
 #define STEPS_PER_SLOT INT64_C(1000)
 #define LEAST_STEPS    INT64_C(50000)
 #define MOST_STEPS     INT64_C(400000)
 #define SUM_WORK       INT64_C(20000) /* for the plan on the sum: it is a start only */
 #define HEAT           0.003          /* of a search from nothing */
-#define REPAIR_HEAT    0.0003
-
-typedef struct window_planner {
-    const layer_problem *problem;
-    const window_aim *aim;
-    replica_work work;
-    layout seats;
-    window_risk risk;
-    risk_search search;
-    uint64_t *home;       /* [G, words] with a current placement */
-    int32_t *expert_area; /* [E] with groups on nodes */
-    int32_t *found;       /* [S] */
-    int32_t *best;        /* [S] */
-    int32_t best_excess;  /* replicas outside their group's node beyond those allowed */
-    double best_score;
-    const char *reason;
-} window_planner;
 
 eplb_status window_plan_areas(const layer_problem *problem, const int32_t *expert, int32_t *expert_area,
                               arena *scratch, eplb_error *error)
@@ -54,80 +38,9 @@ eplb_status window_plan_areas(const layer_problem *problem, const int32_t *exper
     return status;
 }
 
-/* The plan on the sum; with `keep` the current placement, made legal. */
-static eplb_status plan_sum(window_planner *planner, bool keep, int32_t *expert, arena *scratch,
-                            eplb_error *error)
+static bool is_stopped(const layer_problem *problem)
 {
-    layer_problem problem = *planner->problem;
-    problem.split = EPLB_SPLIT_EQUAL;
-    problem.work_limit = SUM_WORK;
-    problem.max_spill = 0;
-    problem.target_imbalance = 0.0;
-    if (keep) {
-        problem.target_imbalance = (double)INT64_MAX; /* anything is good enough: it stays */
-    } else {
-        problem.current = NULL;
-        problem.max_moves = INT64_MAX;
-    }
-    layer_answer answer = {.expert = expert, .bound = 1.0};
-    for (int32_t p = 0; p < problem.num_slots; p++)
-        expert[p] = -1;
-    return plan_layer_equal(&problem, scratch, &answer, error);
-}
-
-/* The start of the search: replicas on the hottest experts. Counts that were fitted to the sum are worse to
- * start from. */
-static eplb_status plan_greedily(window_planner *planner, arena *scratch, eplb_error *error)
-{
-    layer_problem problem = *planner->problem;
-    problem.split = EPLB_SPLIT_EQUAL;
-    problem.max_moves = INT64_MAX;
-    problem.current = NULL;
-    layer_answer answer = {.expert = planner->found, .bound = 1.0};
-    for (int32_t p = 0; p < problem.num_slots; p++)
-        answer.expert[p] = -1;
-    return plan_layer_greedy(&problem, scratch, &answer, error);
-}
-
-static void read_home(window_planner *planner)
-{
-    const layer_problem *problem = planner->problem;
-    for (int32_t p = 0; p < problem->num_slots; p++) {
-        int32_t e = problem->current[p];
-        size_t row = (size_t)problem->slot_rank[p] * (size_t)planner->seats.words;
-        if (e >= 0)
-            planner->home[row + (size_t)(e >> 6)] |= UINT64_C(1) << (e & 63);
-    }
-}
-
-static eplb_status planner_init(window_planner *planner, arena *scratch, eplb_error *error)
-{
-    const layer_problem *problem = planner->problem;
-    size_t slots = (size_t)problem->num_slots, experts = (size_t)problem->num_experts;
-    eplb_status status = replica_work_init(&planner->work, problem, scratch, error);
-    if (status == EPLB_OK)
-        status = layout_init(&planner->seats, problem, &planner->work, scratch, error);
-    if (status == EPLB_OK)
-        status = window_risk_init(&planner->risk, problem, scratch, error);
-    if (status != EPLB_OK)
-        return status;
-    window_risk_level(&planner->risk,
-                      planner->aim->level + planner->aim->level_on_drift * planner->risk.unexplained);
-    status = risk_search_init(&planner->search, problem, &planner->seats, &planner->risk, &planner->aim->risk,
-                              scratch, error);
-    if (status != EPLB_OK)
-        return status;
-    size_t words = (size_t)problem->num_ranks * (size_t)planner->seats.words;
-    planner->found = arena_take(scratch, slots, sizeof(int32_t));
-    planner->best = arena_take(scratch, slots, sizeof(int32_t));
-    planner->expert_area = arena_take(scratch, experts, sizeof(int32_t));
-    planner->home = arena_take_zero(scratch, words, sizeof(uint64_t));
-    if (planner->found == NULL || planner->best == NULL || planner->expert_area == NULL ||
-        planner->home == NULL)
-        return error_memory(error, words * sizeof(uint64_t), "window plan");
-    if (problem->current != NULL)
-        read_home(planner);
-    return EPLB_OK;
+    return problem->should_stop != NULL && problem->should_stop(problem->stop_context);
 }
 
 static bool is_node_limited(const layer_problem *problem)
@@ -135,53 +48,77 @@ static bool is_node_limited(const layer_problem *problem)
     return problem->num_groups > 1 && problem->num_nodes > 1;
 }
 
-/* Replicas of `found` outside their group's node beyond those allowed. */
-static eplb_status count_excess(window_planner *planner, int32_t *excess, arena *scratch, eplb_error *error)
+static void clear_slots(int32_t *expert, int32_t num_slots)
 {
-    const layer_problem *problem = planner->problem;
-    *excess = 0;
-    if (!is_node_limited(problem))
-        return EPLB_OK;
-    int32_t *area = arena_take(scratch, (size_t)problem->num_experts, sizeof *area), outside = 0;
-    if (area == NULL)
-        return error_memory(error, (size_t)problem->num_experts * sizeof *area, "groups on nodes");
-    eplb_status status = window_plan_areas(problem, planner->found, area, scratch, error);
-    for (int32_t p = 0; status == EPLB_OK && p < problem->num_slots; p++) {
-        int32_t e = planner->found[p];
-        outside += e >= 0 && area[e] != problem->rank_node[problem->slot_rank[p]];
-    }
-    *excess = outside > problem->max_spill ? outside - problem->max_spill : 0;
+    for (int32_t p = 0; p < num_slots; p++)
+        expert[p] = -1;
+}
+
+/* The layer as other policies plan it: on the sum, without spilling. */
+static layer_problem on_the_sum(const layer_problem *problem, eplb_split split)
+{
+    layer_problem sum = *problem;
+    sum.split = split;
+    sum.num_windows = 1;
+    sum.window_load = problem->load;
+    sum.work_limit = SUM_WORK;
+    sum.max_spill = 0;
+    sum.target_imbalance = 0.0;
+    return sum;
+}
+
+static layer_problem from_nothing(const layer_problem *problem, eplb_split split)
+{
+    layer_problem sum = on_the_sum(problem, split);
+    sum.current = NULL;
+    sum.max_moves = INT64_MAX;
+    return sum;
+}
+
+/* `found`: the current placement, made legal. */
+static eplb_status keep_current(window_course *course, arena *scratch, eplb_error *error)
+{
+    layer_problem sum = on_the_sum(course->problem, EPLB_SPLIT_EQUAL);
+    sum.target_imbalance = (double)INT64_MAX; /* anything is good enough: it stays */
+    layer_answer answer = {.expert = course->found, .bound = 1.0};
+    clear_slots(course->found, sum.num_slots);
+    return plan_layer_equal(&sum, scratch, &answer, error);
+}
+
+eplb_status window_course_weighted(window_course *course, const layer_problem *sum, double *bound,
+                                   arena *scratch, eplb_error *error)
+{
+    layer_answer answer = {.expert = course->found,
+                           .quota = arena_take_zero(scratch, (size_t)sum->num_slots, sizeof(int64_t)),
+                           .bound = 1.0};
+    if (answer.quota == NULL)
+        return error_memory(error, (size_t)sum->num_slots * sizeof(int64_t), "quotas on the sum");
+    clear_slots(course->found, sum->num_slots);
+    eplb_status status = plan_layer_weighted(sum, scratch, &answer, error);
+    if (status == EPLB_OK && bound != NULL)
+        *bound = answer.bound;
     return status;
 }
 
-/* Takes `found` as the best if it keeps the limit of nodes better, or as well and the recorded windows like
- * it better. */
-static eplb_status keep_better(window_planner *planner, const char *reason, arena *scratch, eplb_error *error)
+/* Replicas on the hottest experts: the start of the search. Counts that were fitted to the sum are worse to
+ * start from. */
+static eplb_status plan_greedily(window_course *course, arena *scratch, eplb_error *error)
 {
-    double score;
-    int32_t excess;
-    eplb_status status = planner->aim->score(planner->problem, planner->found, &score, scratch, error);
-    if (status == EPLB_OK)
-        status = count_excess(planner, &excess, scratch, error);
-    if (status != EPLB_OK || (planner->reason != NULL && excess > planner->best_excess) ||
-        (planner->reason != NULL && excess == planner->best_excess && score >= planner->best_score))
-        return status;
-    planner->best_excess = excess;
-    planner->best_score = score;
-    planner->reason = reason;
-    memcpy(planner->best, planner->found, (size_t)planner->problem->num_slots * sizeof(int32_t));
-    return EPLB_OK;
+    layer_problem sum = from_nothing(course->problem, EPLB_SPLIT_EQUAL);
+    layer_answer answer = {.expert = course->found, .bound = 1.0};
+    clear_slots(course->found, sum.num_slots);
+    return plan_layer_greedy(&sum, scratch, &answer, error);
 }
 
-/* Binds experts to the nodes where `found` has their groups. */
-static eplb_status bind_areas(window_planner *planner, arena *scratch, eplb_error *error)
+static void read_home(window_course *course)
 {
-    const layer_problem *problem = planner->problem;
-    if (!is_node_limited(problem))
-        return EPLB_OK;
-    planner->search.rank_area = problem->rank_node;
-    planner->search.expert_area = planner->expert_area;
-    return window_plan_areas(problem, planner->found, planner->expert_area, scratch, error);
+    const layer_problem *problem = course->problem;
+    for (int32_t p = 0; p < problem->num_slots; p++) {
+        int32_t e = problem->current[p];
+        size_t row = (size_t)problem->slot_rank[p] * (size_t)course->seats.words;
+        if (e >= 0)
+            course->home[row + (size_t)(e >> 6)] |= UINT64_C(1) << (e & 63);
+    }
 }
 
 static int64_t steps_of(const layer_problem *problem)
@@ -192,116 +129,244 @@ static int64_t steps_of(const layer_problem *problem)
     return steps < LEAST_STEPS ? LEAST_STEPS : steps > MOST_STEPS ? MOST_STEPS : steps;
 }
 
-/* Searches on from `found`; what was outside its area may stay or come back. */
-static void search_on(window_planner *planner, bool moves_count)
+eplb_status window_course_init(window_course *course, arena *scratch, eplb_error *error)
 {
-    const layer_problem *problem = planner->problem;
-    risk_search *search = &planner->search;
-    layout_set(&planner->seats, planner->found);
-    search->home = moves_count ? planner->home : NULL;
-    search->purse = problem->max_moves;
-    risk_search_read(search);
-    search->max_outside = problem->max_spill;
-    if (moves_count)
-        risk_search_descend(search);
-    risk_search_anneal(search, steps_of(problem), moves_count ? REPAIR_HEAT : HEAT);
-    memcpy(planner->found, planner->seats.expert, (size_t)problem->num_slots * sizeof(int32_t));
+    const layer_problem *problem = course->problem;
+    size_t slots = (size_t)problem->num_slots, experts = (size_t)problem->num_experts;
+    course->steps = steps_of(problem);
+    eplb_status status = replica_work_init(&course->work, problem, scratch, error);
+    if (status == EPLB_OK)
+        status = layout_init(&course->seats, problem, &course->work, scratch, error);
+    if (status == EPLB_OK)
+        status = window_risk_init(&course->risk, problem, scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    window_risk_level(&course->risk,
+                      course->aim->level + course->aim->level_on_drift * course->risk.unexplained);
+    status = risk_search_init(&course->search, problem, &course->seats, &course->risk, &course->aim->risk,
+                              scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    size_t words = (size_t)problem->num_ranks * (size_t)course->seats.words;
+    course->found = arena_take(scratch, slots, sizeof(int32_t));
+    course->best = arena_take(scratch, slots, sizeof(int32_t));
+    course->expert_area = arena_take(scratch, experts, sizeof(int32_t));
+    course->home = arena_take_zero(scratch, words, sizeof(uint64_t));
+    if (course->found == NULL || course->best == NULL || course->expert_area == NULL || course->home == NULL)
+        return error_memory(error, words * sizeof(uint64_t), "window plan");
+    if (problem->current != NULL)
+        read_home(course);
+    return EPLB_OK;
 }
 
-/* A start that uses the replicas allowed outside; the plan on the sum stays the start if groups do not fit.
- */
-static eplb_status spill_start(window_planner *planner, double room, arena *scratch, eplb_error *error)
+/* Replicas of `found` outside their group's node beyond those allowed. */
+static eplb_status count_excess(window_course *course, int32_t *excess, arena *scratch, eplb_error *error)
 {
-    const layer_problem *problem = planner->problem;
+    const layer_problem *problem = course->problem;
+    *excess = 0;
+    if (!is_node_limited(problem))
+        return EPLB_OK;
+    int32_t *area = arena_take(scratch, (size_t)problem->num_experts, sizeof *area), outside = 0;
+    if (area == NULL)
+        return error_memory(error, (size_t)problem->num_experts * sizeof *area, "groups on nodes");
+    eplb_status status = window_plan_areas(problem, course->found, area, scratch, error);
+    for (int32_t p = 0; status == EPLB_OK && p < problem->num_slots; p++) {
+        int32_t e = course->found[p];
+        outside += e >= 0 && area[e] != problem->rank_node[problem->slot_rank[p]];
+    }
+    *excess = outside > problem->max_spill ? outside - problem->max_spill : 0;
+    return status;
+}
+
+eplb_status window_course_compare(window_course *course, const char *reason, arena *scratch,
+                                  eplb_error *error)
+{
+    double score;
+    int32_t excess;
+    arena_mark mark = arena_position(scratch);
+    eplb_status status = course->aim->score(course->problem, course->found, &score, scratch, error);
+    if (status == EPLB_OK)
+        status = count_excess(course, &excess, scratch, error);
+    arena_rewind(scratch, mark);
+    if (status != EPLB_OK || (course->reason != NULL && excess > course->best_excess) ||
+        (course->reason != NULL && excess == course->best_excess && score >= course->best_score))
+        return status;
+    course->best_excess = excess;
+    course->best_score = score;
+    course->reason = reason;
+    memcpy(course->best, course->found, (size_t)course->problem->num_slots * sizeof(int32_t));
+    return EPLB_OK;
+}
+
+eplb_status window_course_bind(window_course *course, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = course->problem;
+    if (!is_node_limited(problem))
+        return EPLB_OK;
+    course->search.rank_area = problem->rank_node;
+    course->search.expert_area = course->expert_area;
+    return window_plan_areas(problem, course->found, course->expert_area, scratch, error);
+}
+
+/* Relabels the ranks of `found` for most overlap with the current placement, then compares it. */
+static eplb_status relabel_and_compare(window_course *course, const char *reason, arena *scratch,
+                                       eplb_error *error)
+{
+    const layer_problem *problem = course->problem;
+    eplb_status status = EPLB_OK;
+    if (problem->current != NULL)
+        status = relabel_ranks(problem, is_node_limited(problem) ? problem->rank_node : NULL, course->home,
+                               course->seats.words, course->found, scratch, error);
+    return status == EPLB_OK ? window_course_compare(course, reason, scratch, error) : status;
+}
+
+eplb_status window_course_on_sum(window_course *course, bool weighted_too, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = course->problem;
+    bool one = problem->num_windows == 1;
+    layer_problem equal = from_nothing(problem, EPLB_SPLIT_EQUAL);
+    layer_problem weighted = from_nothing(problem, EPLB_SPLIT_WEIGHTED);
+    layer_answer answer = {.expert = course->found, .bound = 1.0};
+    eplb_status status = EPLB_OK;
+    if (weighted_too) {
+        status = window_course_weighted(course, &weighted, &course->bound, scratch, error);
+        if (status == EPLB_OK)
+            status = relabel_and_compare(course,
+                                         one ? "the placement of policy weighted is the best found"
+                                             : "the placement of policy weighted, on the sum of the windows, "
+                                               "is the best found",
+                                         scratch, error);
+        if (status != EPLB_OK || (course->best_score <= WINDOW_PERFECT && course->best_excess == 0))
+            return status;
+    }
+    clear_slots(course->found, problem->num_slots);
+    status = plan_layer_equal(&equal, scratch, &answer, error);
+    return status == EPLB_OK
+               ? relabel_and_compare(course,
+                                     one ? "the plan for equal shares is the best found"
+                                         : "the plan on the sum of the windows is the best found",
+                                     scratch, error)
+               : status;
+}
+
+void window_course_anneal(window_course *course, int64_t steps, double heat, bool moves_count, int64_t purse)
+{
+    const layer_problem *problem = course->problem;
+    risk_search *search = &course->search;
+    layout_set(&course->seats, course->found);
+    search->home = moves_count ? course->home : NULL;
+    search->purse = purse;
+    risk_search_read(search);
+    search->max_outside = problem->max_spill;
+    risk_search_anneal(search, steps, heat);
+    memcpy(course->found, course->seats.expert, (size_t)problem->num_slots * sizeof(int32_t));
+}
+
+eplb_status window_course_search(window_course *course, arena *scratch, eplb_error *error)
+{
+    eplb_status status = plan_greedily(course, scratch, error);
+    if (status == EPLB_OK)
+        status = window_course_bind(course, scratch, error);
+    if (status == EPLB_OK)
+        window_course_anneal(course, course->steps, HEAT, false, INT64_MAX);
+    return status;
+}
+
+/* A start that uses the replicas allowed outside; the greedy plan stays the start if groups do not fit. */
+static eplb_status spill_start(window_course *course, double room, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = course->problem;
     spill_nodes spill;
-    eplb_status status = spill_nodes_choose(&spill, problem, &planner->work, false, room, scratch, error);
+    eplb_status status = spill_nodes_choose(&spill, problem, &course->work, false, room, scratch, error);
     if (status != EPLB_OK || !spill.fits)
         return status;
     for (int32_t e = 0; e < problem->num_experts; e++)
-        planner->expert_area[e] = spill.group_node[e / (problem->num_experts / problem->num_groups)];
-    return spill_nodes_place(&spill, problem, planner->found, scratch, error);
+        course->expert_area[e] = spill.group_node[e / (problem->num_experts / problem->num_groups)];
+    return spill_nodes_place(&spill, problem, course->found, scratch, error);
 }
 
-/* Searches on, relabels the ranks and compares. */
-static eplb_status search_and_compare(window_planner *planner, const char *reason, arena *scratch,
-                                      eplb_error *error)
-{
-    const layer_problem *problem = planner->problem;
-    eplb_status status = EPLB_OK;
-    search_on(planner, false);
-    if (problem->current != NULL)
-        status = relabel_ranks(problem, planner->search.rank_area, planner->home, planner->seats.words,
-                               planner->found, scratch, error);
-    return status == EPLB_OK ? keep_better(planner, reason, scratch, error) : status;
-}
-
-static eplb_status plan_from_nothing(window_planner *planner, arena *scratch, eplb_error *error)
+static eplb_status search_spilled(window_course *course, arena *scratch, eplb_error *error)
 {
     static const double rooms[] = {0.8, 0.9, 1.0, 1.15};
-    const layer_problem *problem = planner->problem;
-    eplb_status status = plan_sum(planner, false, planner->found, scratch, error);
-    if (status == EPLB_OK && problem->current != NULL)
-        status = relabel_ranks(problem, is_node_limited(problem) ? problem->rank_node : NULL, planner->home,
-                               planner->seats.words, planner->found, scratch, error);
+    eplb_status status = plan_greedily(course, scratch, error);
     if (status == EPLB_OK)
-        status = keep_better(planner, "the plan on the sum of the windows is the best found", scratch, error);
-    if (status == EPLB_OK)
-        status = plan_greedily(planner, scratch, error);
-    if (status == EPLB_OK)
-        status = bind_areas(planner, scratch, error);
-    if (status != EPLB_OK || problem->max_spill == 0 || planner->search.rank_area == NULL)
-        return status != EPLB_OK ? status : search_and_compare(planner, planner->aim->reason, scratch, error);
+        status = window_course_bind(course, scratch, error);
     for (size_t i = 0; status == EPLB_OK && i < sizeof rooms / sizeof *rooms; i++) {
-        status = spill_start(planner, rooms[i], scratch, error);
-        if (status == EPLB_OK)
-            status = search_and_compare(
-                planner, "spill: replicas outside their group's node take what nodes cannot even out",
-                scratch, error);
+        if (is_stopped(course->problem))
+            break;
+        status = spill_start(course, rooms[i], scratch, error);
+        if (status != EPLB_OK)
+            break;
+        window_course_anneal(course, course->steps, HEAT, false, INT64_MAX);
+        status = relabel_and_compare(
+            course, "spill: replicas outside their group's node take what nodes cannot even out", scratch,
+            error);
     }
     return status;
 }
 
-static eplb_status plan_repair(window_planner *planner, arena *scratch, eplb_error *error)
+static eplb_status plan_from_nothing(window_course *course, arena *scratch, eplb_error *error)
 {
-    const layer_problem *problem = planner->problem;
-    eplb_status status = plan_sum(planner, true, planner->found, scratch, error);
+    const layer_problem *problem = course->problem;
+    bool spills = problem->max_spill > 0 && is_node_limited(problem), wins = true;
+    eplb_status status = EPLB_OK;
+    if (!spills && !is_stopped(problem))
+        status = window_trial(problem, course->aim, course->steps, &wins, scratch, error);
+    /* Where the search has won on windows not seen, the recorded ones speak for shares fitted to them. */
+    bool tried = !spills && problem->num_windows >= WINDOW_TRIAL_LEAST;
     if (status == EPLB_OK)
-        status = keep_better(planner, "windows: the current placement stays", scratch, error);
+        status = window_course_on_sum(course, course->aim->any_share && !(tried && wins), scratch, error);
+    if (status != EPLB_OK || !wins || is_stopped(problem) ||
+        (course->best_score <= WINDOW_PERFECT && course->best_excess == 0))
+        return status;
+    if (spills)
+        return search_spilled(course, scratch, error);
+    status = window_course_search(course, scratch, error);
+    return status == EPLB_OK ? relabel_and_compare(course, course->aim->reason, scratch, error) : status;
+}
+
+static eplb_status plan_from_current(window_course *course, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = course->problem;
+    eplb_status status = keep_current(course, scratch, error);
+    if (status == EPLB_OK)
+        status = window_course_compare(course, "the current placement stays", scratch, error);
     if (status != EPLB_OK)
         return status;
-    if (problem->target_imbalance <= 0.0 || planner->best_score > problem->target_imbalance ||
-        planner->best_excess > 0) {
-        if (problem->max_moves < problem->num_slots) {
-            status = bind_areas(planner, scratch, error);
-            if (status == EPLB_OK) {
-                search_on(planner, true);
-                status = keep_better(planner, "windows: repair within the moves, most gain per move first",
-                                     scratch, error);
-            }
-        } else {
-            status = plan_from_nothing(planner, scratch, error);
-        }
-    }
+    if (!window_course_is_good(course))
+        status = problem->max_moves < problem->num_slots ? window_repair(course, scratch, error)
+                                                         : plan_from_nothing(course, scratch, error);
     return status != EPLB_OK ? status
                              : keep_slots(problem->first_slot, problem->num_ranks, problem->num_experts,
-                                          problem->current, planner->best, scratch, error);
+                                          problem->current, course->best, scratch, error);
+}
+
+/* What no placement with any shares comes below; with replicas outside their node, that without nodes. */
+static eplb_status find_bound(window_course *course, double *bound, arena *scratch, eplb_error *error)
+{
+    layer_problem sum = from_nothing(course->problem, EPLB_SPLIT_WEIGHTED);
+    if (course->problem->max_spill > 0 || course->best_excess > 0)
+        sum.num_groups = 1;
+    return window_course_weighted(course, &sum, bound, scratch, error);
 }
 
 eplb_status window_plan(const layer_problem *problem, const window_aim *aim, arena *scratch,
                         layer_answer *answer, eplb_error *error)
 {
-    window_planner planner = {.problem = problem, .aim = aim};
+    window_course course = {.problem = problem, .aim = aim, .bound = 1.0};
     if (!problem->plain_cost)
         return error_text(error, EPLB_ERROR_UNSUPPORTED,
                           "policy %s: it plans for tokens only, not for tiles or activated replicas",
                           aim->name);
-    eplb_status status = planner_init(&planner, scratch, error);
+    eplb_status status = window_course_init(&course, scratch, error);
     if (status == EPLB_OK)
-        status = problem->current != NULL ? plan_repair(&planner, scratch, error)
-                                          : plan_from_nothing(&planner, scratch, error);
+        status = problem->current != NULL ? plan_from_current(&course, scratch, error)
+                                          : plan_from_nothing(&course, scratch, error);
+    if (status == EPLB_OK && aim->any_share && problem->total > 0)
+        status = find_bound(&course, &answer->bound, scratch, error);
     if (status != EPLB_OK)
         return status;
-    memcpy(answer->expert, planner.best, (size_t)problem->num_slots * sizeof(int32_t));
-    answer->reason = planner.reason;
+    memcpy(answer->expert, course.best, (size_t)problem->num_slots * sizeof(int32_t));
+    answer->reason = course.reason;
     return EPLB_OK;
 }

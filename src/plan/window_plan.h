@@ -16,6 +16,7 @@ typedef struct window_aim {
     double level;          /* part of every mean that is levelled, see window_risk_level */
     double level_on_drift; /* the same, times risk->unexplained */
     window_score score;
+    bool any_share;     /* the split chooses shares: plans of the weighted policy and its bound count */
     const char *reason; /* when the search wins */
 } window_aim;
 

@@ -226,6 +226,59 @@ static void test_promises(void **state)
     assert_true(planned > CASES * 3 / 4);
 }
 
+/* --- more moves never make a plan worse --- */
+
+enum { MOVES_CASES = 12, MOST_MOVES = 20 };
+
+static void check_moves(window_case *c)
+{
+    eplb_topology *topology = c->topology;
+    double before = INFINITY;
+    for (int64_t moves = 0; moves <= MOST_MOVES; moves++) {
+        eplb_plan *plan = NULL;
+        c->params.max_moves_per_layer = moves;
+        assert_int_equal(eplb_plan_create(&plan, c->load, topology, &c->params, NULL, NULL), EPLB_OK);
+        double mean = c->params.split == EPLB_SPLIT_BATCH ? mean_of_splits(c, eplb_plan_placement(plan))
+                                                          : mean_of_windows(c, eplb_plan_placement(plan));
+        if (mean > before * (1.0 + 1e-9))
+            fail_msg("split %d, %d windows, %d moves: %.6f, with one less %.6f", (int)c->params.split,
+                     (int)c->windows, (int)moves, mean, before);
+        before = mean;
+        eplb_plan_destroy(plan);
+    }
+}
+
+static void test_more_moves(void **state)
+{
+    (void)state;
+    dice = random_seed(19);
+    for (int i = 0; i < MOVES_CASES; i++) {
+        window_case c = {.experts = 16, .ranks = 6, .slots = 24};
+        c.windows = pick(i % 2 == 0 ? 1 : 2, MOST_WINDOWS);
+        draw_counts(&c);
+        eplb_topology_params ranks;
+        eplb_load_params params;
+        eplb_topology_params_init(&ranks, sizeof ranks);
+        eplb_load_params_init(&params, sizeof params);
+        ranks.num_ranks = c.ranks;
+        ranks.slots_per_rank = c.slots / c.ranks;
+        assert_int_equal(eplb_topology_create(&c.topology, &ranks, NULL, NULL), EPLB_OK);
+        params.num_windows = c.windows;
+        params.num_layers = 1;
+        params.num_experts = c.experts;
+        params.counts = c.counts;
+        assert_int_equal(eplb_load_create(&c.load, &params, NULL, NULL), EPLB_OK);
+        assert_int_equal(eplb_placement_create_initial(&c.current, c.topology, 1, c.experts, NULL, NULL),
+                         EPLB_OK);
+        eplb_plan_params_init(&c.params, sizeof c.params);
+        c.params.split = i % 2 == 0 ? EPLB_SPLIT_BATCH : EPLB_SPLIT_EQUAL;
+        c.params.current = c.current;
+        c.params.work_limit = 3000;
+        check_moves(&c);
+        drop_case(&c);
+    }
+}
+
 /* --- groups stay on their node, whatever the ranks held before --- */
 
 enum {
@@ -392,9 +445,8 @@ static void test_batch_optimum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_promises),
-        cmocka_unit_test(test_nodes_with_current),
-        cmocka_unit_test(test_equal_optimum),
+        cmocka_unit_test(test_promises),           cmocka_unit_test(test_more_moves),
+        cmocka_unit_test(test_nodes_with_current), cmocka_unit_test(test_equal_optimum),
         cmocka_unit_test(test_batch_optimum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

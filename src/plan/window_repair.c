@@ -1,0 +1,106 @@
+/* Repair of a placement for many windows, for more and more moves.
+ *
+ * Budgets 1, 2, 3, 4, 6, 8, 12 ... are worked through in turn, each from the best of the one before: changes
+ * of most gain per received expert, judged by the windows one by one, then annealing, then what a repair on
+ * the sum finds. What a budget finds does not depend on how many moves are allowed beyond it, so that more
+ * moves never make a plan worse. Cost: a quarter of a search per budget. */
+#include <string.h>
+
+#include "base/error.h"
+#include "plan/policies.h"
+#include "plan/window_course.h"
+
+#define STEPS_PART  6
+#define REPAIR_HEAT 0.0003
+
+static int64_t next_budget(int64_t budget)
+{
+    bool power = (budget & (budget - 1)) == 0;
+    return budget < 4 ? budget + 1 : power ? budget + budget / 2 : budget / 3 * 4;
+}
+
+/* From the best, until more than `budget` were received or nothing helps. Every state on the way is judged.
+ */
+static eplb_status descend(window_course *course, int64_t budget, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = course->problem;
+    risk_search *search = &course->search;
+    eplb_status status = EPLB_OK;
+    layout_set(&course->seats, course->best);
+    search->home = course->home;
+    search->purse = INT64_MAX; /* the way does not depend on the budget, only its end */
+    search->max_outside = problem->max_spill;
+    risk_search_read(search);
+    for (int32_t i = 0; status == EPLB_OK && i < 2 * problem->num_slots; i++) {
+        if (problem->should_stop(problem->stop_context) || !risk_search_improve(search) ||
+            search->received > budget)
+            break;
+        memcpy(course->found, course->seats.expert, (size_t)problem->num_slots * sizeof(int32_t));
+        status = window_course_compare(course, "repair: most gain per move first", scratch, error);
+    }
+    return status;
+}
+
+static eplb_status anneal(window_course *course, int64_t budget, arena *scratch, eplb_error *error)
+{
+    memcpy(course->found, course->best, (size_t)course->problem->num_slots * sizeof(int32_t));
+    window_course_anneal(course, course->steps / STEPS_PART, REPAIR_HEAT, true, budget);
+    if (course->search.received > budget)
+        return EPLB_OK;
+    return window_course_compare(course, "repair: a search within the moves", scratch, error);
+}
+
+/* What the policy for the sum makes of so many moves; it may need more to serve every expert. */
+static eplb_status repair_sum(window_course *course, int64_t budget, arena *scratch, eplb_error *error)
+{
+    layer_problem sum = *course->problem;
+    layer_answer answer = {.expert = course->found, .bound = 1.0};
+    eplb_error ignored;
+    sum.num_windows = 1;
+    sum.window_load = sum.load;
+    sum.max_moves = budget;
+    sum.max_spill = 0;
+    sum.target_imbalance = 0.0;
+    sum.work_limit = course->steps / STEPS_PART;
+    sum.split = course->aim->any_share ? EPLB_SPLIT_WEIGHTED : EPLB_SPLIT_EQUAL;
+    memset(course->found, -1, (size_t)sum.num_slots * sizeof(int32_t));
+    eplb_status status = course->aim->any_share
+                             ? window_course_weighted(course, &sum, NULL, scratch, &ignored)
+                             : plan_layer_equal(&sum, scratch, &answer, &ignored);
+    if (status == EPLB_ERROR_INFEASIBLE)
+        return EPLB_OK;
+    if (status != EPLB_OK)
+        return error_memory(error, (size_t)sum.num_slots * sizeof(int64_t), "repair on the sum");
+    layout_set(&course->seats, course->found);
+    course->search.home = course->home;
+    risk_search_read(&course->search);
+    if (course->search.received > budget)
+        return EPLB_OK;
+    return window_course_compare(course, "repair of the plan on the sum", scratch, error);
+}
+
+eplb_status window_repair(window_course *course, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = course->problem;
+    eplb_status status = window_course_bind(course, scratch, error);
+    bool wins = true;
+    if (status == EPLB_OK && problem->max_moves > 0)
+        status = window_trial(problem, course->aim, course->steps, &wins, scratch, error);
+    arena_mark mark = arena_position(scratch);
+    for (int64_t budget = 1; status == EPLB_OK && budget <= problem->max_moves;
+         budget = next_budget(budget)) {
+        if (problem->should_stop(problem->stop_context) || window_course_is_good(course))
+            return status;
+        if (wins) {
+            status = descend(course, budget, scratch, error);
+            if (status == EPLB_OK)
+                status = anneal(course, budget, scratch, error);
+        }
+        if (status == EPLB_OK && (budget & (budget - 1)) == 0)
+            status = repair_sum(course, budget, scratch, error);
+        arena_rewind(scratch, mark);
+    }
+    return status == EPLB_OK && wins && !window_course_is_good(course)
+               ? descend(course, problem->max_moves, scratch, error)
+               : status;
+}
