@@ -25,6 +25,8 @@
 #define LIMITED_PART 8
 #define FAR_BELOW    4
 #define DEFAULT_WORK INT64_C(200000)
+/* Of the mean: without a limit or a target, more received experts must lower the hottest rank by more. */
+#define HAIR 1e-3
 
 typedef struct equal_plan {
     const layer_problem *problem;
@@ -42,6 +44,7 @@ typedef struct equal_plan {
     double hottest;
     double start;  /* of the greedy start */
     int64_t moves; /* received experts of best */
+    double hair;   /* what more moves must gain at least; 0 where moves are limited or a target is set */
     const char *reason;
 } equal_plan;
 
@@ -104,7 +107,8 @@ static eplb_status bind_groups(equal_plan *plan, bool as_now, arena *scratch, ep
     for (int32_t e = 0; e < problem->num_experts; e++)
         expert_area[e] = group_node[e / (problem->num_experts / problem->num_groups)];
     plan->areas = (equal_areas){rank_area, expert_area};
-    if (as_now && !inside_areas(plan, problem->current))
+    if (as_now && (problem->max_spill > 0 || problem->max_moves != INT64_MAX) &&
+        !inside_areas(plan, problem->current))
         return EPLB_OK; /* what lives elsewhere may stay there */
     return area_floor(plan, scratch, error);
 }
@@ -155,11 +159,10 @@ static eplb_status equal_plan_init(equal_plan *plan, const layer_problem *proble
 /* Takes the layout as best if it is better by more than rounding, or as good with fewer moves. */
 static void keep_better(equal_plan *plan, double hottest, int64_t moves, const char *reason)
 {
-    double margin = rounding(plan);
+    double margin = rounding(plan), gain = plan->hottest - hottest;
+    double least = moves > plan->moves && plan->hair > margin ? plan->hair : margin;
     bool good = hottest <= plan->goal && plan->hottest <= plan->goal;
-    if (good
-            ? moves >= plan->moves
-            : hottest > plan->hottest + margin || (hottest >= plan->hottest - margin && moves >= plan->moves))
+    if (good ? moves >= plan->moves : gain < -margin || (gain <= least && moves >= plan->moves))
         return;
     plan->hottest = hottest;
     plan->moves = moves;
@@ -359,8 +362,19 @@ static eplb_status search_on(equal_plan *plan, const repair *state, arena *scrat
     return status;
 }
 
-/* Plans from nothing and relabels the ranks; taken if it is better and the moves allow it. */
-static eplb_status replan(equal_plan *plan, const repair *state, arena *scratch, eplb_error *error)
+/* True if groups are bound to nodes and the best placement does not keep to that. */
+static bool is_scattered(const equal_plan *plan)
+{
+    const layer_problem *problem = plan->problem;
+    if (problem->num_groups <= 1 || problem->num_nodes <= 1 || problem->max_spill > 0)
+        return false;
+    return plan->areas.rank_area == NULL || !inside_areas(plan, plan->best);
+}
+
+/* Plans from nothing and relabels the ranks; taken if the moves allow it and it is better, or brings together
+ * groups that are scattered over nodes. */
+static eplb_status replan(equal_plan *plan, const repair *state, bool scattered, arena *scratch,
+                          eplb_error *error)
 {
     double hottest, goal = plan->goal;
     int32_t *expert = arena_take(scratch, (size_t)plan->problem->num_slots, sizeof *expert);
@@ -379,6 +393,8 @@ static eplb_status replan(equal_plan *plan, const repair *state, arena *scratch,
     layout_set(&plan->seats, expert);
     int64_t received = count_received(state);
     plan->goal = goal; /* compared as the repairs were */
+    if (received <= plan->problem->max_moves && scattered && plan->areas.rank_area != NULL)
+        plan->hottest = INFINITY;
     if (received <= plan->problem->max_moves)
         keep_better(plan, hottest, received, "replan from nothing, ranks relabelled for most overlap");
     return EPLB_OK;
@@ -393,11 +409,20 @@ static eplb_status plan_repair(equal_plan *plan, arena *scratch, eplb_error *err
         status = repair_init(&state, &plan->around, problem, scratch, error);
     if (status != EPLB_OK)
         return status;
+    if (problem->max_spill == 0)
+        status = repair_mend_areas(&state, scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    if (problem->max_moves == INT64_MAX && problem->target_imbalance <= 0)
+        plan->hair = HAIR * (plan->work.least_total / (double)problem->total_speed);
     repair_sweep(&state, plan->goal, problem->max_moves, visit_plan, plan);
-    if (plan->hottest > plan->goal && state.forced < problem->max_moves)
+    bool scattered = is_scattered(plan);
+    double enough = plan->floor + plan->hair > plan->goal ? plan->floor + plan->hair : plan->goal;
+    if (plan->hottest > enough && state.forced < problem->max_moves)
         status = search_on(plan, &state, scratch, error);
-    if (status == EPLB_OK && plan->hottest > plan->goal && problem->max_moves > problem->num_experts / 4)
-        status = replan(plan, &state, scratch, error);
+    if (status == EPLB_OK && (plan->hottest > enough || scattered) &&
+        problem->max_moves > problem->num_experts / 4)
+        status = replan(plan, &state, scattered, scratch, error);
     if (status != EPLB_OK)
         return status;
     return keep_slots(problem->first_slot, problem->num_ranks, problem->num_experts, problem->current,
@@ -444,7 +469,7 @@ static eplb_status record_replan(equal_plan *plan, const repair *state, frontier
 {
     plan->hottest = INFINITY;
     plan->goal = 0;
-    eplb_status status = replan(plan, state, scratch, error);
+    eplb_status status = replan(plan, state, false, scratch, error);
     if (status == EPLB_OK && plan->hottest < INFINITY && plan->hottest < record->hottest[plan->moves])
         record->hottest[plan->moves] = plan->hottest;
     return status;

@@ -113,6 +113,44 @@ eplb_status repair_init(repair *state, neighbourhood *around, const layer_proble
     return status;
 }
 
+static bool is_outside(const neighbourhood *around, const int32_t *expert, int32_t slot)
+{
+    return expert[slot] >= 0 &&
+           around->expert_area[expert[slot]] != around->rank_area[around->seats->slot_rank[slot]];
+}
+
+static int64_t count_received(const repair *state)
+{
+    const layout *seats = state->around->seats;
+    int64_t received = 0;
+    for (int32_t p = 0; p < seats->num_slots; p++) {
+        int32_t e = seats->expert[p];
+        const uint64_t *row = state->home + (size_t)seats->slot_rank[p] * (size_t)seats->words;
+        received += e >= 0 && (row[e >> 6] >> (e & 63) & 1) == 0;
+    }
+    return received;
+}
+
+eplb_status repair_mend_areas(repair *state, arena *scratch, eplb_error *error)
+{
+    const neighbourhood *around = state->around;
+    layout *seats = around->seats;
+    int64_t outside = 0;
+    for (int32_t p = 0; around->rank_area != NULL && p < seats->num_slots; p++)
+        outside += is_outside(around, state->start, p);
+    if (outside == 0 || outside > state->problem->max_moves - state->forced)
+        return EPLB_OK;
+    for (int32_t p = 0; p < seats->num_slots; p++) {
+        if (is_outside(around, state->start, p))
+            state->start[p] = -1;
+    }
+    layout_set(seats, state->start);
+    eplb_status status = place_lost(state, scratch, error);
+    memcpy(state->start, seats->expert, (size_t)seats->num_slots * sizeof *state->start);
+    state->forced = count_received(state);
+    return status;
+}
+
 bool repair_descend(repair *state, double goal, int64_t max_moves, repair_visit visit, void *context)
 {
     neighbourhood *around = state->around;

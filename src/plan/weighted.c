@@ -24,8 +24,10 @@
 
 /* Below this a difference of imbalances is rounding. */
 #define NEGLIGIBLE 1e-12
-/* A plan from nothing must be better than repair by this much to be worth its moves. */
-#define WORTH_REPLANNING 1e-4
+/* A plan from nothing must be better than repair by this much to be worth its moves; by more where nothing
+ * limits them. */
+#define WORTH_REPLANNING     1e-4
+#define WORTH_RELOADING_MOST 1e-3
 
 static eplb_status out_of_memory(const layer_problem *problem, eplb_error *error)
 {
@@ -519,8 +521,9 @@ static eplb_status plan_from_current(const layer_problem *problem, arena *scratc
     if (status != EPLB_OK)
         return status;
     bool scattered = fresh.node_limited && homes == NULL;
+    double worth = problem->max_moves == INT64_MAX ? WORTH_RELOADING_MOST : WORTH_REPLANNING;
     bool falls_short = repaired.result.imbalance > goal * (1.0 + NEGLIGIBLE) &&
-                       repaired.result.imbalance > fresh.imbalance + WORTH_REPLANNING;
+                       repaired.result.imbalance > fresh.imbalance + worth;
     if (falls_short || scattered || !repaired.complete) {
         status = settle(problem, fresh.node_limited, scratch, answer, error);
         if (status != EPLB_OK || count_received(problem, answer->expert) <= problem->max_moves)

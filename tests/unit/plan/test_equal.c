@@ -259,6 +259,91 @@ static void ties_of_activated_replicas_go_to_tokens(void **state)
     assert_true(case_imbalance(&c) >= c.answer.bound);
 }
 
+/* The plan as the current placement of the same case, answers emptied. */
+static void keep_as_current(layer_case *c)
+{
+    memcpy(c->current, c->expert, sizeof c->current);
+    c->problem.current = c->current;
+    case_refresh(c);
+}
+
+/* A little drift that a replan could follow by 0.0005 reloads nothing; a limit of moves may be spent. */
+static void a_hair_reloads_nothing(void **state)
+{
+    (void)state;
+    static layer_case c;
+    random_state random = random_seed(9);
+    case_init(&c, 64, 8, 9);
+    for (int32_t e = 0; e < 64; e++)
+        c.load[e] = 100000 + random_below(&random, 400000);
+    case_refresh(&c);
+    assert_int_equal(run(&c), EPLB_OK);
+    double before = case_imbalance(&c);
+    keep_as_current(&c);
+    for (int32_t e = 0; e < 64; e++)
+        c.load[e] += random_below(&random, 400);
+    case_refresh(&c);
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_true(case_imbalance(&c) < before + 1e-3);
+    assert_int_equal(case_received(&c), 0);
+    for (int32_t e = 0; e < 64; e++) /* but more than a hair is worth it */
+        c.load[e] += random_below(&random, 200000);
+    case_refresh(&c);
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_true(case_received(&c) > 0);
+    assert_true(case_imbalance(&c) < 1.0 + 2e-3);
+}
+
+/* Replicas of two groups of 8 outside their node, whichever group is on which. */
+static int32_t count_outside(const layer_case *c, const int32_t *expert)
+{
+    int32_t count[2] = {0, 0};
+    for (int32_t s = 0; s < c->problem.num_slots; s++) {
+        if (expert[s] >= 0)
+            count[expert[s] / 8 == c->rank_node[c->slot_rank[s]]]++;
+    }
+    return count[0] < count[1] ? count[0] : count[1];
+}
+
+/* Replicas of the current placement that are outside their group's node go back once moves allow all of them,
+ * and stay where they may. */
+static void spilled_replicas_are_mended(void **state)
+{
+    (void)state;
+    static layer_case c;
+    case_init(&c, 16, 4, 6);
+    for (int32_t g = 0; g < 4; g++)
+        c.rank_node[g] = g / 2;
+    c.problem.num_nodes = c.problem.num_groups = 2;
+    for (int32_t e = 0; e < 16; e++)
+        c.load[e] = 100 + 37 * e;
+    case_refresh(&c);
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_int_equal(count_outside(&c, c.expert), 0);
+    keep_as_current(&c);
+    int32_t away = c.current[0];
+    c.current[0] = c.current[23]; /* one each way; the experts may be lost at home */
+    c.current[23] = away;
+    for (int64_t moves = 0; moves < 5; moves++) {
+        c.problem.max_moves = moves;
+        case_refresh(&c);
+        assert_int_equal(run(&c), EPLB_OK);
+        assert_null(case_problem(&c));
+        assert_true(case_received(&c) <= moves);
+        assert_true(moves != 0 || count_outside(&c, c.expert) == 2);
+        assert_true(moves < 2 || count_outside(&c, c.expert) == 0);
+    }
+    c.problem.max_moves = INT64_MAX;
+    case_refresh(&c);
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_int_equal(count_outside(&c, c.expert), 0);
+    c.problem.max_moves = 0;
+    c.problem.max_spill = 2;
+    case_refresh(&c);
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_int_equal(case_received(&c), 0);
+}
+
 static void other_splits_are_refused(void **state)
 {
     (void)state;
@@ -314,6 +399,8 @@ int main(void)
         cmocka_unit_test(nodes_bound_the_imbalance),
         cmocka_unit_test(activated_replicas_are_spread),
         cmocka_unit_test(ties_of_activated_replicas_go_to_tokens),
+        cmocka_unit_test(a_hair_reloads_nothing),
+        cmocka_unit_test(spilled_replicas_are_mended),
         cmocka_unit_test(other_splits_are_refused),
         cmocka_unit_test(every_allocation_may_fail),
     };
