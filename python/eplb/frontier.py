@@ -46,11 +46,11 @@ class Frontier:
         """[points] float64, falling: the imbalance reached with that many. Read-only view."""
         return self._points(layer, lib.eplb_frontier_imbalance(self._handle), np.float64)
 
-    def within(self, max_moves_per_layer: int) -> NDArray[np.float64]:
+    def within(self, max_moves: int) -> NDArray[np.float64]:
         """[L] float64: the imbalance of each layer with at most that many moves; NaN where fewer cannot serve."""
         reached = []
         for layer in range(self.num_layers):
-            points = np.searchsorted(self.moves(layer), max_moves_per_layer, side="right")
+            points = np.searchsorted(self.moves(layer), max_moves, side="right")
             reached.append(self.imbalance(layer)[points - 1] if points else np.nan)
         return np.array(reached)
 
@@ -75,7 +75,7 @@ def frontier(
     policy: str = "auto",
     split: str = "equal",
     num_groups: int = 1,
-    max_moves_per_layer: int | None = None,
+    max_moves: int | None = None,
     target: float = 0.0,
     spill: int = 0,
     cost: str | Mapping[str, int] = "tokens",
@@ -98,7 +98,7 @@ def frontier(
         As for :func:`plan`.
     policy, split, num_groups : optional
         As for :func:`plan`.
-    max_moves_per_layer : int, optional
+    max_moves : int, optional
         Most moves looked at.
     target, spill, cost, tile, sources, work_limit, time_budget : optional
         As for :func:`plan`.
@@ -109,9 +109,6 @@ def frontier(
 
     Source: ``eplb_frontier_create``. The GIL is released while it runs.
     """
-    placement = getattr(current, "placement", current)
-    if topology is None and num_ranks is None and rank_slots is None and isinstance(placement, Placement):
-        topology = placement.topology
     request = Request(
         load,
         topology,
@@ -125,8 +122,8 @@ def frontier(
         split=split,
         num_groups=num_groups,
         current=current,
-        max_moves_per_layer=max_moves_per_layer,
-        max_moves=None,
+        max_moves=max_moves,
+        max_moves_total=None,
         target=target,
         spill=spill,
         cost=cost,

@@ -16,6 +16,9 @@ from eplb.topology import Topology
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from eplb.document import SavedPlan
+    from eplb.planning import Plan
+
 
 class Problem(NamedTuple):
     """One broken invariant of a placement; fields that do not apply are -1."""
@@ -260,14 +263,14 @@ class Placement:
         raise_for(status, error)
         return result
 
-    def moves_to(self, after: Placement) -> Moves:
+    def moves_to(self, after: Placement | Plan | SavedPlan) -> Moves:
         """What it takes to go from this placement to another.
 
         Source: ``eplb_placement_count_moves``.
         """
         count = ffi.new("eplb_move_count *")
         error = new_error()
-        status = lib.eplb_placement_count_moves(self._handle, after._handle, count, ffi.NULL, ffi.NULL, error)
+        status = lib.eplb_placement_count_moves(self._handle, as_placement(after, "after")._handle, count, ffi.NULL, ffi.NULL, error)
         raise_for(status, error)
         return moves_of(count)
 
@@ -296,6 +299,14 @@ class Placement:
             f"Placement({self.num_layers} layers, {self.num_experts} experts in {self.num_slots} slots of "
             f"{self.topology.num_ranks} ranks, at most {self.max_replicas} replicas)"
         )
+
+
+def as_placement(value: Any, name: str = "placement") -> Placement:
+    """The placement of a Placement, Plan or SavedPlan."""
+    placement = getattr(value, "placement", value)
+    if not isinstance(placement, Placement):
+        raise TypeError(f"{name} is a {type(value).__name__}: expected a Placement, Plan or SavedPlan")
+    return placement
 
 
 def as_shares(shares: Any, placement: Placement) -> NDArray[np.float64] | None:

@@ -94,6 +94,13 @@ class Plan:
         """Moves from the current placement that was given; zeros without one."""
         return moves_of(lib.eplb_plan_moves(self._handle))
 
+    def moves_to(self, after: Placement | Plan | SavedPlan) -> Moves:
+        """What it takes to go from this plan's placement to another.
+
+        Source: ``eplb_placement_count_moves``.
+        """
+        return self.placement.moves_to(after)
+
     @property
     def policy(self) -> str:
         """The policy that was asked for."""
@@ -202,8 +209,8 @@ def plan(
     split: str = "equal",
     num_groups: int = 1,
     current: Placement | Plan | SavedPlan | Any = None,
-    max_moves_per_layer: int | None = None,
     max_moves: int | None = None,
+    max_moves_total: int | None = None,
     target: float = 0.0,
     spill: int = 0,
     cost: str | Mapping[str, int] = "tokens",
@@ -221,7 +228,7 @@ def plan(
     load : Load or [E], [L, E], [T, L, E]
         Tokens per expert, layer and window.
     topology : Topology, optional
-        The ranks; or give the next six.
+        The ranks; or give the next six. Default: those of ``current``.
     num_ranks : int, optional
         Ranks.
     num_slots : int, optional
@@ -243,10 +250,10 @@ def plan(
         Expert groups of node-limited routing; 1: none.
     current : Placement, Plan, SavedPlan or [L, S], optional
         Where the weights are now; the plan then moves as few as it can.
-    max_moves_per_layer : int, optional
-        Received experts allowed in each layer.
     max_moves : int, optional
-        Received experts allowed over all layers.
+        Received experts allowed in each layer; needs ``current``. The command's ``--max-moves M``.
+    max_moves_total : int, optional
+        Received experts allowed over all layers; needs ``current``. The command's ``--max-moves total:M``.
     target : float
         Imbalance at which improving a layer stops; 0 goes on as far as it pays.
     spill : int
@@ -286,8 +293,8 @@ def plan(
         split=split,
         num_groups=num_groups,
         current=current,
-        max_moves_per_layer=max_moves_per_layer,
         max_moves=max_moves,
+        max_moves_total=max_moves_total,
         target=target,
         spill=spill,
         cost=cost,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Mapping
 
+import numpy as np
+
 from eplb import arrays
 from eplb.document import SPLITS
 from eplb.errors import InvalidError
@@ -32,9 +34,20 @@ def _call_progress(context: Any, done: int, total: int) -> bool:
     return progress.call(done, total)
 
 
+def _of_current(current: Any, dead: list[int]) -> Topology | None:
+    """The ranks of a current placement, those of `dead` lost as well; None for an array, which has none."""
+    placement = getattr(current, "placement", current)
+    if not isinstance(placement, Placement):
+        return None
+    topology = placement.topology
+    lost = np.flatnonzero(topology.rank_alive == 0).tolist()
+    return topology.with_dead(lost + dead) if dead else topology
+
+
 def _as_topology(
     load: Load,
     topology: Topology | None,
+    current: Any,
     num_ranks: int | None,
     num_slots: int | None,
     num_nodes: int,
@@ -52,6 +65,10 @@ def _as_topology(
             raise InvalidError("give either num_slots or rank_slots")
         ranks = len(rank_slots) if num_ranks is None else num_ranks
         return Topology(ranks, num_nodes=num_nodes, rank_slots=rank_slots, rank_speed=rank_speed, dead=listed)
+    if num_ranks is None and num_slots is None and num_nodes == 1 and rank_speed is None:
+        kept = _of_current(current, listed)
+        if kept is not None:
+            return kept
     if num_ranks is None:
         raise InvalidError("give a topology, or num_ranks and num_slots")
     slots = load.num_experts if num_slots is None else num_slots
@@ -98,8 +115,8 @@ class Request:
         split: str,
         num_groups: int,
         current: Any,
-        max_moves_per_layer: int | None,
         max_moves: int | None,
+        max_moves_total: int | None,
         target: float,
         spill: int,
         cost: str | Mapping[str, int],
@@ -112,8 +129,11 @@ class Request:
     ) -> None:
         self.load = as_load(load)
         self.topology = _as_topology(
-            self.load, topology, num_ranks, num_slots, num_nodes, rank_slots, rank_speed, dead
+            self.load, topology, current, num_ranks, num_slots, num_nodes, rank_slots, rank_speed, dead
         )
+        for limit, keyword in ((max_moves, "max_moves"), (max_moves_total, "max_moves_total")):
+            if _limit(limit, keyword) != lib.EPLB_UNLIMITED and current is None:
+                raise InvalidError(f"{keyword} needs current: moves are counted from a placement")
         if split not in SPLITS:
             raise InvalidError(f"split {split!r}: expected equal, weighted or batch")
         self.current = _as_placement(current, self.topology, self.load.num_experts)
@@ -131,8 +151,8 @@ class Request:
         _fill_cost(params, cost, tile)
         params.num_groups = arrays.size(num_groups, "num_groups")
         params.current = ffi.NULL if self.current is None else self.current._handle
-        params.max_moves_per_layer = _limit(max_moves_per_layer, "max_moves_per_layer")
-        params.max_moves = _limit(max_moves, "max_moves")
+        params.max_moves_per_layer = _limit(max_moves, "max_moves")
+        params.max_moves = _limit(max_moves_total, "max_moves_total")
         params.target_imbalance = target
         params.max_spill = arrays.size(spill, "spill")
         params.sources = ffi.NULL if self._sources is None else self._sources._handle

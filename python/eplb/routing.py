@@ -12,7 +12,7 @@ from eplb.document import SavedPlan
 from eplb.errors import InvalidError
 from eplb.load import as_load
 from eplb.native import ffi, lib, new_error, pointer, pointer_or_null, raise_for, view
-from eplb.placement import Placement, as_shares
+from eplb.placement import Placement, as_placement, as_shares
 from eplb.planning import Plan
 from eplb.topology import Topology
 
@@ -24,11 +24,10 @@ _RULES = {"quota": lib.EPLB_ROUTE_QUOTA, "nearest": lib.EPLB_ROUTE_NEAREST}
 
 def _of_plan(value: Placement | Plan | SavedPlan, shares: Any) -> tuple[Placement, NDArray[np.float64] | None]:
     """Placement and shares: those of a plan unless others are given."""
-    if isinstance(value, Placement):
-        return value, as_shares(shares, value)
-    if shares is None:
-        return value.placement, value.shares
-    return value.placement, as_shares(shares, value.placement)
+    placement = as_placement(value, "plan")
+    if shares is None and not isinstance(value, Placement):
+        return placement, value.shares
+    return placement, as_shares(shares, placement)
 
 
 def _as_positions(position: Any, experts: int) -> NDArray[np.int32]:

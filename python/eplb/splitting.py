@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from eplb import arrays
+from eplb.document import SavedPlan
 from eplb.errors import InvalidError
 from eplb.native import create, ffi, lib, new_error, pointer, raise_for
-from eplb.placement import Placement
+from eplb.placement import Placement, as_placement
 from eplb.planning import Plan
 from eplb.topology import Topology
 
@@ -45,7 +46,7 @@ class Resplit:
 
     Parameters
     ----------
-    placement : Placement or Plan
+    placement : Placement, Plan or SavedPlan
         Where the replicas are; live ranks and slots count.
     layer : int
         The layer.
@@ -53,8 +54,8 @@ class Resplit:
     Source: ``eplb_resplit_create``.
     """
 
-    def __init__(self, placement: Placement | Plan, layer: int = 0) -> None:
-        self._placement = placement.placement if isinstance(placement, Plan) else placement
+    def __init__(self, placement: Placement | Plan | SavedPlan, layer: int = 0) -> None:
+        self._placement = as_placement(placement)
         self._layer = arrays.size(layer, "layer")
         self._handle = create(
             lib.eplb_resplit_create, lib.eplb_resplit_destroy, self._placement._handle, self._layer
@@ -202,7 +203,7 @@ def _layers(counts: NDArray[np.int64], name: str, placement: Placement) -> NDArr
     return arrays.of_shape(rows, name, (placement.num_layers, placement.num_experts))
 
 
-def resplit(load: Any, placement: Placement | Plan) -> Split:
+def resplit(load: Any, placement: Placement | Plan | SavedPlan) -> Split:
     """Splits the counts of one batch over a placement, exactly, on every layer.
 
     For batch after batch, one :class:`Resplit` per layer is faster.
@@ -211,7 +212,7 @@ def resplit(load: Any, placement: Placement | Plan) -> Split:
     ----------
     load : [L, E] or [E]
         Tokens of each expert in this batch.
-    placement : Placement or Plan
+    placement : Placement, Plan or SavedPlan
         Where the replicas are.
 
     Returns
@@ -220,7 +221,7 @@ def resplit(load: Any, placement: Placement | Plan) -> Split:
 
     Source: ``eplb_resplit_solve``.
     """
-    where = placement.placement if isinstance(placement, Plan) else placement
+    where = as_placement(placement)
     rows = _layers(arrays.as_int64(load, "load"), "load", where)
     solvers = [Resplit(where, layer) for layer in range(where.num_layers)]
     splits = [solver.solve(row) for solver, row in zip(solvers, rows)]
@@ -232,14 +233,14 @@ def resplit(load: Any, placement: Placement | Plan) -> Split:
     )
 
 
-def assign_decode(tokens: Any, placement: Placement | Plan) -> tuple[Any, NDArray[np.int32]]:
+def assign_decode(tokens: Any, placement: Placement | Plan | SavedPlan) -> tuple[Any, NDArray[np.int32]]:
     """One replica per active expert, so that the fullest rank activates as few as possible, on every layer.
 
     Parameters
     ----------
     tokens : [L, E] or [E]
         Tokens of each expert in this batch; 0 is idle.
-    placement : Placement or Plan
+    placement : Placement, Plan or SavedPlan
         Where the replicas are.
 
     Returns
@@ -249,7 +250,7 @@ def assign_decode(tokens: Any, placement: Placement | Plan) -> tuple[Any, NDArra
 
     Source: ``eplb_resplit_activate``.
     """
-    where = placement.placement if isinstance(placement, Plan) else placement
+    where = as_placement(placement)
     rows = _layers(arrays.as_int64(tokens, "tokens"), "tokens", where)
     answers = [Resplit(where, layer).activate(row) for layer, row in enumerate(rows)]
     slots = np.stack([slot for slot, _ in answers])

@@ -9,10 +9,13 @@ import numpy as np
 from eplb import arrays
 from eplb.errors import InvalidError
 from eplb.native import ffi, lib, new_error, pointer, pointer_or_null, raise_for
-from eplb.placement import Placement, as_shares
+from eplb.placement import Placement, as_placement, as_shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from eplb.document import SavedPlan
+    from eplb.planning import Plan
 
 
 class RepeatTable(NamedTuple):
@@ -23,12 +26,14 @@ class RepeatTable(NamedTuple):
     worst_error: float
 
 
-def repeat_table(placement: Placement, shares: Any, width: int, dtype: Any = np.int64) -> RepeatTable:
+def repeat_table(
+    placement: Placement | Plan | SavedPlan, shares: Any, width: int, dtype: Any = np.int64
+) -> RepeatTable:
     """Weighted shares for an engine that picks ``table[e][x % count[e]]``: slots are listed in proportion.
 
     Parameters
     ----------
-    placement : Placement
+    placement : Placement, Plan or SavedPlan
         Where the replicas are.
     shares : [L, S]
         The share each slot is to serve of its expert's tokens.
@@ -46,19 +51,20 @@ def repeat_table(placement: Placement, shares: Any, width: int, dtype: Any = np.
     wanted = np.dtype(dtype)
     if wanted not in (np.dtype(np.int32), np.dtype(np.int64)):
         raise TypeError(f"dtype {wanted}: expected int32 or int64")
-    rows = as_shares(shares, placement)
+    where = as_placement(placement)
+    rows = as_shares(shares, where)
     if rows is None:
         raise InvalidError("shares is None: expected [L, S]")
     columns = arrays.size(width, "width", lib.EPLB_MAX_ROW)
-    table = np.empty((placement.num_layers, placement.num_experts, columns), dtype=wanted)
-    count = np.empty((placement.num_layers, placement.num_experts), dtype=wanted)
+    table = np.empty((where.num_layers, where.num_experts, columns), dtype=wanted)
+    count = np.empty((where.num_layers, where.num_experts), dtype=wanted)
     worst = ffi.new("double *")
     error = new_error()
     fill, c_type = (
         (lib.eplb_repeat_table_int32, "int32_t") if wanted == np.int32 else (lib.eplb_repeat_table_int64, "int64_t")
     )
     status = fill(
-        placement._handle,
+        where._handle,
         pointer_or_null(rows, "double"),
         columns,
         pointer(table, c_type),
@@ -71,12 +77,13 @@ def repeat_table(placement: Placement, shares: Any, width: int, dtype: Any = np.
     return RepeatTable(table, count, worst[0])
 
 
-def sglang_static(placement: Placement) -> NDArray[np.int32]:
+def sglang_static(placement: Placement | Plan | SavedPlan) -> NDArray[np.int32]:
     """[G, L, E] int32: the slot that SGLang's ``static`` dispatch gives each source rank for each expert.
 
     Source: ``eplb_sglang_static``.
     """
-    own = np.empty((placement.topology.num_ranks, placement.num_layers, placement.num_experts), dtype=np.int32)
+    where = as_placement(placement)
+    own = np.empty((where.topology.num_ranks, where.num_layers, where.num_experts), dtype=np.int32)
     error = new_error()
-    raise_for(lib.eplb_sglang_static(placement._handle, pointer(own, "int32_t"), ffi.NULL, error), error)
+    raise_for(lib.eplb_sglang_static(where._handle, pointer(own, "int32_t"), ffi.NULL, error), error)
     return own

@@ -64,6 +64,20 @@ def test_files_of_the_command(load: np.ndarray, tmp_path: pathlib.Path) -> None:
         assert theirs == ours
 
 
+@pytest.mark.parametrize("word, keyword", [("2", {"max_moves": 2}), ("total:5", {"max_moves_total": 5})])
+def test_limits_of_moves_mean_the_same(word: str, keyword: Any, load: np.ndarray, tmp_path: pathlib.Path) -> None:
+    old = eplb.Placement.initial(eplb.Topology(8, 5), 6, 32)
+    old.save(tmp_path / "old.json")
+    np.save(tmp_path / "load.npy", load)
+    command(
+        *("plan", tmp_path / "load.npy", "--current", tmp_path / "old.json", "--max-moves", word),
+        *("-o", tmp_path / "new.json"),
+    )
+    plan = eplb.plan(load, current=old, **keyword)
+    assert eplb.read_plan(tmp_path / "new.json").hash == plan.hash
+    assert 5 <= plan.moves.received <= (12 if word == "2" else 5)
+
+
 def test_moves_are_written_with_a_current_placement(load: np.ndarray) -> None:
     old = eplb.Placement.initial(eplb.Topology(8, 5), 6, 32)
     plan = eplb.plan(load, old.topology, current=old)

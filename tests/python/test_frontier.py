@@ -21,7 +21,7 @@ def test_points_are_reached(load: np.ndarray, rng: np.random.Generator) -> None:
         assert moves[0] == 0 and (np.diff(moves) > 0).all() and (np.diff(imbalance) < 0).all()
         assert not moves.flags.writeable
     for most in (1, 3):
-        plan = eplb.plan(drifted, old.topology, current=old, max_moves_per_layer=most)
+        plan = eplb.plan(drifted, old.topology, current=old, max_moves=most)
         assert plan.imbalance.mean() <= frontier.within(most).mean() * 1.05
     assert f"{frontier.within(0).max():.4f} kept" in repr(frontier)
 

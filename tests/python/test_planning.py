@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import eplb
+from eplb import document
 
 
 def test_figures_follow_from_the_placement(load: np.ndarray) -> None:
@@ -51,13 +52,40 @@ def test_current_bounds_the_moves(load: np.ndarray, rng: np.random.Generator) ->
     old = eplb.plan(load, num_ranks=8, num_slots=40)
     drifted = np.rint(load * np.exp(0.3 * rng.standard_normal(load.shape))).astype(np.int64)
     for current in (old, old.placement, old.physical_to_logical, old.physical_to_logical.tolist()):
-        plan = eplb.plan(drifted, old.topology, current=current, max_moves_per_layer=2)
+        plan = eplb.plan(drifted, old.topology, current=current, max_moves=2)
         assert plan.has_current and plan.moves == old.placement.moves_to(plan.placement)
         assert plan.moves.received <= 2 * 6 and "received" in repr(plan)
-    assert eplb.plan(drifted, old.topology, current=old, max_moves=3).moves.received <= 3
+    assert eplb.plan(drifted, old.topology, current=old, max_moves_total=3).moves.received <= 3
     assert not old.has_current and old.moves.slots == 0
-    kept = eplb.plan(drifted, old.topology, current=old, max_moves=0)
+    kept = eplb.plan(drifted, old.topology, current=old, max_moves_total=0)
     assert kept.placement == old.placement
+
+
+def test_the_ranks_of_current_are_the_default(load: np.ndarray) -> None:
+    old = eplb.plan(load, num_ranks=8, num_slots=48, num_nodes=2, dead=[1])
+    assert eplb.plan(load, current=old).topology == old.topology
+    shrunk = eplb.plan(load, current=old.placement, dead=[6])
+    assert shrunk.topology == old.topology.with_dead([1, 6])
+    assert eplb.plan(load, num_ranks=4, current=old.physical_to_logical[:, :32]).topology.num_ranks == 4
+    with pytest.raises(eplb.InvalidError, match="give a topology"):
+        eplb.plan(load, current=old.physical_to_logical)
+
+
+def test_a_plan_stands_for_its_placement(load: np.ndarray) -> None:
+    """Wherever a placement is wanted, a plan and a saved plan will do, with the same answer."""
+    plan = eplb.plan(load, num_ranks=8, num_slots=40, split="weighted")
+    saved = document.read(plan.to_dict())
+    for value in (plan, saved, plan.placement):
+        assert eplb.Resplit(value, 1).solve(load[1]).max_load == eplb.Resplit(plan.placement, 1).solve(load[1]).max_load
+        assert (eplb.resplit(load, value).quota == eplb.resplit(load, plan.placement).quota).all()
+        assert (eplb.assign_decode(load, value)[0] == eplb.assign_decode(load, plan.placement)[0]).all()
+        assert (eplb.repeat_table(value, plan.shares, 8).table == eplb.repeat_table(plan.placement, plan.shares, 8).table).all()
+        assert (eplb.sglang_static(value) == eplb.sglang_static(plan.placement)).all()
+        assert plan.moves_to(value).slots == plan.placement.moves_to(value).slots == 0
+        eplb.Router(plan.topology, 6, 32).update(value)
+    for call in (eplb.Resplit, eplb.sglang_static, plan.moves_to, eplb.Router(plan.topology, 6, 32).update):
+        with pytest.raises(TypeError, match="expected a Placement, Plan or SavedPlan"):
+            call(load)
 
 
 def test_ranks_by_keyword(load: np.ndarray) -> None:
@@ -132,6 +160,8 @@ def test_groups_stay_on_their_node(load: np.ndarray) -> None:
         ({"num_ranks": 8, "target": -1.0}, eplb.InvalidError, "target"),
         ({"num_ranks": 8, "time_budget": float("nan")}, eplb.InvalidError, "nan"),
         ({"num_ranks": 8, "max_moves": -2}, eplb.InvalidError, "max_moves is -2"),
+        ({"num_ranks": 8, "max_moves_total": 2}, eplb.InvalidError, "max_moves_total needs current"),
+        ({"num_ranks": 8, "max_moves": 2}, eplb.InvalidError, "max_moves needs current"),
         ({"num_ranks": 8, "current": np.zeros((6, 3), int)}, eplb.InvalidError, "shape"),
         ({"num_ranks": 8, "sources": np.ones((3, 6, 32))}, eplb.InvalidError, "sources|source"),
         ({"topology": eplb.Topology(8, 4), "num_ranks": 8}, eplb.InvalidError, "either a topology"),
