@@ -231,12 +231,19 @@ class Placement:
     def rank_load(self, load: Any, shares: Any = None, window: int | None = None) -> NDArray[np.float64]:
         """[L, G] float64: load of each rank on the sum of all windows or on one window; equal split without `shares`.
 
+        Shares are at least 0 and sum to 1 over the live replicas of every expert that has tokens.
+
         Source: ``eplb_rank_load``.
         """
         given = as_load(load)
-        if given.num_layers != self.num_layers:
-            raise InvalidError(f"the load has {given.num_layers} layers: expected {self.num_layers}")
+        if given.shape[1:] != (self.num_layers, self.num_experts):
+            raise InvalidError(
+                f"the load has {given.num_layers} layers of {given.num_experts} experts: "
+                f"expected {self.num_layers} of {self.num_experts}"
+            )
         rows = as_shares(shares, self)
+        if rows is not None:
+            _check_shares(rows, self, given.sum())
         result = np.empty((self.num_layers, self.topology.num_ranks))
         index = -1 if window is None else arrays.size(window, "window")
         error = new_error()
@@ -255,6 +262,8 @@ class Placement:
         """
         given = as_load(load)
         rows = as_shares(shares, self)
+        if rows is not None and given.shape[1:] == (self.num_layers, self.num_experts):
+            _check_shares(rows, self, given.sum())
         result = np.empty(self.num_layers)
         error = new_error()
         status = lib.eplb_imbalance_per_layer(
@@ -307,6 +316,27 @@ def as_placement(value: Any, name: str = "placement") -> Placement:
     if not isinstance(placement, Placement):
         raise TypeError(f"{name} is a {type(value).__name__}: expected a Placement, Plan or SavedPlan")
     return placement
+
+
+def _check_shares(rows: NDArray[np.float64], placement: Placement, counts: NDArray[np.int64]) -> None:
+    """Refuses shares that no split has: each at least 0, and those of an expert with tokens `counts` [L, E] sum to 1."""
+    broken = np.argwhere(~(np.isfinite(rows) & (rows >= 0)))
+    if len(broken):
+        layer, slot = broken[0].tolist()
+        raise InvalidError(
+            f"layer {layer}, slot {slot}: share {rows[layer, slot]}: expected at least 0", layer=layer, slot=slot
+        )
+    topology, held = placement.topology, placement.physical_to_logical
+    live = (held >= 0) & (held < placement.num_experts) & (topology.rank_alive[topology.slot_rank] != 0)
+    for layer in range(placement.num_layers):
+        slots = live[layer]
+        sums = np.bincount(held[layer][slots], weights=rows[layer][slots], minlength=placement.num_experts)
+        wrong = np.flatnonzero((placement.replica_count[layer] > 0) & (counts[layer] > 0) & (np.abs(sums - 1) > 1e-6))
+        if len(wrong):
+            expert = int(wrong[0])
+            raise InvalidError(
+                f"layer {layer}, expert {expert}: shares sum to {sums[expert]:.9g}: expected 1", layer=layer, expert=expert
+            )
 
 
 def as_shares(shares: Any, placement: Placement) -> NDArray[np.float64] | None:

@@ -11,6 +11,8 @@ from eplb.errors import InvalidError
 from eplb.native import create, ffi, lib, pointer, pointer_or_null, view
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.typing import NDArray
 
 
@@ -32,7 +34,8 @@ class Topology:
     dead : iterable of int
         Ranks that are not alive.
     rank_speed : [G] numbers, optional
-        Relative speeds; only ratios count. Decimal fractions such as 0.8 are taken as they are written.
+        Relative speeds; only ratios count. Decimals such as 0.8 and simple fractions such as 1/3 are kept exactly, others
+        to one millionth of the fastest.
 
     Source: ``eplb_topology_create``.
     """
@@ -187,18 +190,39 @@ def _per_rank(value: Any, name: str, ranks: int) -> NDArray[Any] | None:
     return None if value is None else arrays.of_shape(arrays.as_int32(value, name), name, (ranks,))
 
 
+def _simple(speed: Any) -> Fraction:
+    """The fraction that a speed was meant as: of small numbers where that is the same float, else its decimals."""
+    from fractions import Fraction
+
+    decimal = Fraction(str(speed))
+    small = decimal.limit_denominator(1000)
+    return small if type(speed)(float(small)) == speed else decimal
+
+
 def _whole(speeds: Any) -> Any:
-    """Speeds as the smallest whole numbers in the same proportion; integers as they are."""
+    """Speeds as whole numbers: the smallest in the same proportion, or the nearest with the fastest at the limit.
+
+    Integers stay as they are.
+    """
     array = arrays.as_numpy(speeds, "rank_speed")
     if array.dtype.kind != "f" or array.ndim != 1:
         return array
-    if not np.isfinite(array).all():
-        raise InvalidError("rank_speed holds a value that is not finite")
+    for rank, speed in enumerate(array):
+        if not np.isfinite(speed) or speed <= 0:
+            raise InvalidError(f"rank_speed of rank {rank} is {speed}: expected a finite number above 0", rank=rank)
     from fractions import Fraction
     from math import gcd, lcm
 
-    exact = [Fraction(str(speed)) for speed in array]
-    denominator = lcm(*(speed.denominator for speed in exact))
-    whole = [int(speed * denominator) for speed in exact]
-    divisor = gcd(*whole) or 1
-    return np.array([speed // divisor for speed in whole], dtype=object).astype(np.int64)
+    exact = [_simple(speed) for speed in array]
+    divisor, denominator = gcd(*(speed.numerator for speed in exact)), lcm(*(speed.denominator for speed in exact))
+    fastest = max(exact, default=Fraction(1))
+    # gcd(p1/q1, p2/q2, ...) = gcd(p) / lcm(q) for reduced fractions
+    scale = Fraction(denominator, divisor or 1)
+    if fastest * scale > lib.EPLB_MAX_SPEED:
+        scale = lib.EPLB_MAX_SPEED / fastest
+    whole = [round(speed * scale) for speed in exact]
+    if whole and min(whole) < 1:
+        raise InvalidError(
+            f"rank_speed ranges from {array.min()} to {array.max()}: expected a ratio of at most {lib.EPLB_MAX_SPEED}"
+        )
+    return np.array(whole, dtype=np.int64)

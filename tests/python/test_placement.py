@@ -64,10 +64,31 @@ def test_figures(load: np.ndarray) -> None:
     np.testing.assert_allclose(placement.rank_load(windows, window=1), 2 * expected)
     with pytest.raises(eplb.InvalidError):
         placement.rank_load(windows, window=2)
-    with pytest.raises(eplb.InvalidError, match="5 layers: expected 6"):
+    with pytest.raises(eplb.InvalidError, match="5 layers of 32 experts: expected 6 of 32"):
         placement.rank_load(load[:5])
     with pytest.raises(eplb.InvalidError, match="shares has shape"):
         placement.imbalance(load, np.ones((6, 3)))
+
+
+def test_broken_shares_are_refused(load: np.ndarray) -> None:
+    plan = eplb.plan(load, num_ranks=8, num_slots=40, split="weighted")
+    np.testing.assert_allclose(plan.placement.imbalance(load, plan.shares), plan.imbalance)
+    for value, message in (
+        (np.nan, "layer 3, slot 7: share nan"),
+        (np.inf, "layer 3, slot 7: share inf"),
+        (-0.25, "layer 3, slot 7: share -0.25"),
+        (7.0, "layer 3, expert .*: shares sum to"),
+    ):
+        shares = plan.shares.copy()
+        shares[3, 7] = value
+        for figure in (plan.placement.imbalance, plan.placement.rank_load):
+            with pytest.raises(eplb.InvalidError, match=message) as caught:
+                figure(load, shares)
+            assert caught.value.layer == 3
+    with pytest.raises(eplb.InvalidError, match="shares sum to 0: expected 1"):
+        plan.placement.imbalance(load, np.zeros((6, 40)))
+    idle = np.zeros_like(load)  # an expert without tokens needs no shares
+    assert (plan.placement.imbalance(idle, np.zeros((6, 40))) == 1).all()
 
 
 def test_problems_of_a_broken_placement() -> None:

@@ -30,6 +30,20 @@ def test_uneven_dead_and_slow() -> None:
     assert revived.with_dead(np.array([2])) == topology and hash(revived.with_dead([2])) == hash(topology)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_ordinary_floats_are_speeds(dtype: Any, rng: np.random.Generator) -> None:
+    def speeds(values: Any) -> list[int]:
+        array = np.array(values, dtype=dtype)
+        return eplb.Topology(len(array), 1, rank_speed=array).rank_speed.tolist()
+
+    assert speeds([1, 1, 1 / 3, 1]) == [3, 3, 1, 3]
+    assert speeds([0.8, 1.2]) == [2, 3] and speeds([200, 50]) == [4, 1] and speeds([1e-3, 2e-3]) == [1, 2]
+    drawn = (rng.random(8) + 0.5).astype(dtype)
+    got = np.array(speeds(drawn))
+    assert 1 <= got.min() and got.max() <= 10**6
+    np.testing.assert_allclose(got / got.max(), drawn.astype(float) / float(drawn.max()), atol=2e-6 if dtype != np.float16 else 1e-3)
+
+
 def test_spread() -> None:
     assert np.diff(eplb.Topology.spread(4, 10).first_slot).tolist() == [3, 3, 2, 2]
 
@@ -50,7 +64,10 @@ def test_views_are_read_only() -> None:
         ((2, 1), {"dead": [2]}, "dead rank 2: expected 0 to 1"),
         ((2, 1), {"num_nodes": 3}, "3"),
         ((2, 1), {"rank_speed": [1, 0]}, "0"),
-        ((2, 1), {"rank_speed": [1, np.nan]}, "not finite"),
+        ((2, 1), {"rank_speed": [1, np.nan]}, "rank 1 is nan: expected a finite number above 0"),
+        ((2, 1), {"rank_speed": [np.inf, 1]}, "rank 0 is inf: expected a finite number above 0"),
+        ((2, 1), {"rank_speed": [1.0, -0.5]}, "rank 1 is -0.5: expected a finite number above 0"),
+        ((2, 1), {"rank_speed": [1e9, 0.5]}, "from 0.5 to 1000000000.0: expected a ratio"),
         ((2, 1), {"rank_node": [0, 7]}, "7"),
         ((2, 2**31), {}, "2147483648"),
         ((10**9, 1), {}, "1000000000"),
