@@ -92,28 +92,6 @@ static double floor_of(const int64_t *load, int32_t spill)
     return a.least;
 }
 
-/* Tokens of one layer that cross nodes: those that start on a node beyond what its replicas serve. */
-static double crossing(const int64_t *load, const eplb_plan *plan, int32_t layer)
-{
-    static double served[EXPERTS][NODES];
-    const int32_t *expert =
-        eplb_placement_physical_to_logical(eplb_plan_placement(plan)) + (size_t)layer * SLOTS;
-    const double *share = eplb_plan_shares(plan) + (size_t)layer * SLOTS;
-    double sum = 0.0;
-    memset(served, 0, sizeof served);
-    for (int32_t p = 0; p < SLOTS; p++) {
-        if (expert[p] >= 0)
-            served[expert[p]][p / (SLOTS / NODES)] += share[p];
-    }
-    for (int32_t e = 0; e < EXPERTS; e++) {
-        for (int32_t n = 0; n < NODES; n++) {
-            double left = 1.0 / NODES - served[e][n];
-            sum += left > 0.0 ? left * (double)load[e] : 0.0;
-        }
-    }
-    return sum;
-}
-
 /* One row: a policy, a split and how many replicas may spill. */
 typedef struct spill_row {
     const char *name;
@@ -134,8 +112,12 @@ static bool run_row(bench_report *report, const char *where, const spill_row *ro
     params.split = row->split;
     params.num_groups = GROUPS;
     params.max_spill = row->spill;
-    if (eplb_plan_create(&plan, load, topology, &params, NULL, &error) != EPLB_OK) {
+    double crossing[LAYERS];
+    if (eplb_plan_create(&plan, load, topology, &params, NULL, &error) != EPLB_OK ||
+        eplb_cross_node_tokens(load, eplb_plan_placement(plan), eplb_plan_shares(plan), NULL, crossing, NULL,
+                               &error) != EPLB_OK) {
         fprintf(stderr, "bench spill: %s\n", error.text);
+        eplb_plan_destroy(plan);
         return false;
     }
     double mean = 0.0, worst = 0.0, least = 0.0, crossed = 0.0, total = 0.0;
@@ -144,7 +126,7 @@ static bool run_row(bench_report *report, const char *where, const spill_row *ro
         mean += imbalance / layers;
         worst = imbalance > worst ? imbalance : worst;
         least += floor_of(counts + (size_t)l * EXPERTS, row->spill) / layers;
-        crossed += crossing(counts + (size_t)l * EXPERTS, plan, l);
+        crossed += crossing[l];
         total += (double)eplb_load_total(load, l);
     }
     (void)snprintf(name, sizeof name, "%s.%s", where, row->name);

@@ -308,12 +308,22 @@ static bool gains(const plan_run *run)
     return false;
 }
 
+static double total_tokens(const eplb_load *load)
+{
+    double total = 0.0;
+    for (int32_t l = 0; l < eplb_load_num_layers(load); l++)
+        total += (double)eplb_load_total(load, l);
+    return total;
+}
+
 static void print_report(const plan_run *run)
 {
     plan_figures figures = {.num_windows = run->load.num_windows,
                             .num_blocks = eplb_load_num_windows(run->load.load),
                             .windows = run->windows,
                             .before = run->before,
+                            .cross_node_tokens = run->document.cross_node_tokens,
+                            .total_tokens = total_tokens(run->load.load),
                             .from_current = run->current != NULL};
     plan_report(stdout, run->plan, &figures);
     if (run->values.frontier)
@@ -338,6 +348,23 @@ static int describe_windows(plan_run *run)
                                                                                  : fail_io(run->self, &error);
 }
 
+/* The document's part on nodes. */
+static int describe_nodes(plan_run *run)
+{
+    if (eplb_topology_num_nodes(run->topology) == 1)
+        return PARSED;
+    eplb_error error;
+    const eplb_placement *placement = eplb_plan_placement(run->plan);
+    run->document.cross_node_tokens =
+        calloc((size_t)eplb_placement_num_layers(placement), sizeof *run->document.cross_node_tokens);
+    if (run->document.cross_node_tokens == NULL)
+        return fail_memory(run->self);
+    eplb_status status =
+        eplb_cross_node_tokens(run->load.load, placement, eplb_plan_shares(run->plan), run->sources.load,
+                               run->document.cross_node_tokens, NULL, &error);
+    return status == EPLB_OK ? PARSED : fail_library(run->self, &error);
+}
+
 /* All that is written of the plan. */
 static int make_document(plan_run *run)
 {
@@ -345,6 +372,8 @@ static int make_document(plan_run *run)
     if (io_document_from_plan(run->plan, run->current != NULL, &run->document, &error) != EPLB_OK)
         return fail_io(run->self, &error);
     int status = describe_windows(run);
+    if (status == PARSED)
+        status = describe_nodes(run);
     if (status == PARSED && run->values.frontier)
         status = frontier_trace(run->self, run->load.load, run->topology, &run->params, &run->document);
     return status;
@@ -461,7 +490,9 @@ const command command_plan = {
         "num_nodes, num_groups, physical_to_logical_map [L][S] (-1 is empty), shares [L][S] (weighted only), "
         "metrics {imbalance [L], mean, worst, lower_bound [L]; with several windows also windows, "
         "window_mean "
-        "[L], window_p95 [L] and, with --current, before {imbalance [L], window_mean [L], window_p95 [L]}}, "
+        "[L], window_p95 [L] and, with --current, before {imbalance [L], window_mean [L], window_p95 [L]}; "
+        "on "
+        "several nodes also cross_node_tokens [L]}, "
         "moves {slots, received, cross_node} (with "
         "--current), frontier (with --frontier), plan_seconds, hash. It is itself a placement file.",
     .exit_no = "with --current and a policy other than deepseek and vllm: nothing better than the current "

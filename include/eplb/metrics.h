@@ -28,6 +28,15 @@ EPLB_API eplb_status eplb_imbalance_per_layer(const eplb_load *load, const eplb_
                                               const double *shares, double *imbalance,
                                               const eplb_allocator *allocator, eplb_error *error);
 
+/* Tokens of each layer that must leave the node they start on, crossing[L], on the summed load. Tokens of an
+ * expert start on live ranks as `sources` tells (windows are source ranks, [G, L, E]; only proportions count)
+ * or, where it is NULL or has none of the expert's tokens, evenly; a node's replicas serve first what starts
+ * on their node, as much as their shares allow. `shares` is [L, S] or NULL for equal split. O(L (S + E (N +
+ * G))) with sources, O(L (S + E N)) without. Errors: INVALID (sizes differ), MEMORY. */
+EPLB_API eplb_status eplb_cross_node_tokens(const eplb_load *load, const eplb_placement *placement,
+                                            const double *shares, const eplb_load *sources, double *crossing,
+                                            const eplb_allocator *allocator, eplb_error *error);
+
 EPLB_END_DECLS
 
 #endif

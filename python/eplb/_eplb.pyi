@@ -164,6 +164,16 @@ class _Library:
         allocator: Any,
         error: Any,
     ) -> int: ...
+    def eplb_cross_node_tokens(
+        self,
+        load: Any,
+        placement: Any,
+        shares: Any,
+        sources: Any,
+        crossing: Any,
+        allocator: Any,
+        error: Any,
+    ) -> int: ...
     def eplb_plan_params_init(self, params: Any, size: int) -> None: ...
     def eplb_plan_create(self, plan: Any, load: Any, topology: Any, params: Any, allocator: Any, error: Any) -> int: ...
     def eplb_plan_copy(self, copy: Any, plan: Any, allocator: Any, error: Any) -> int: ...

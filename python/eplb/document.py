@@ -84,6 +84,8 @@ def of_plan(plan: Plan) -> dict[str, Any]:
         "worst": float(plan.imbalance.max()),
         "lower_bound": plan.lower_bound.tolist(),
     }
+    if content["num_nodes"] > 1:
+        content["metrics"]["cross_node_tokens"] = plan.cross_node_tokens().tolist()
     if plan.has_current:
         moves = plan.moves
         content["moves"] = {"slots": moves.slots, "received": moves.received, "cross_node": moves.cross_node}

@@ -272,6 +272,30 @@ class Placement:
         raise_for(status, error)
         return result
 
+    def cross_node_tokens(self, load: Any, shares: Any = None, sources: Any = None) -> NDArray[np.float64]:
+        """[L] float64: tokens of each layer that must leave the node they start on; equal split without `shares`.
+
+        Tokens start evenly over ranks, or as `sources` [G, L, E], tokens by source rank, tells.
+
+        Source: ``eplb_cross_node_tokens``.
+        """
+        given = as_load(load)
+        origin = None if sources is None else as_load(sources)
+        rows = as_shares(shares, self)
+        result = np.empty(self.num_layers)
+        error = new_error()
+        status = lib.eplb_cross_node_tokens(
+            given._handle,
+            self._handle,
+            pointer_or_null(rows, "double"),
+            ffi.NULL if origin is None else origin._handle,
+            pointer(result, "double"),
+            ffi.NULL,
+            error,
+        )
+        raise_for(status, error)
+        return result
+
     def moves_to(self, after: Placement | Plan | SavedPlan) -> Moves:
         """What it takes to go from this placement to another.
 

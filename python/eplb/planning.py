@@ -38,9 +38,10 @@ class Plan:
     Immutable; threads may share it. Arrays are read-only views that keep the plan alive.
     """
 
-    def __init__(self, handle: Any, load: Load, has_current: bool) -> None:
+    def __init__(self, handle: Any, load: Load, has_current: bool, sources: Load | None = None) -> None:
         self._handle = handle
         self._load = load
+        self._sources = sources
         self.has_current = has_current
         """Whether the plan was made from a current placement."""
 
@@ -147,6 +148,10 @@ class Plan:
     def rank_load(self) -> NDArray[np.float64]:
         """[L, G] float64: load of each rank on the load that was planned for."""
         return self.placement.rank_load(self._load, self.shares)
+
+    def cross_node_tokens(self) -> NDArray[np.float64]:
+        """[L] float64: tokens that must leave the node they start on, from the sources that were planned for."""
+        return self.placement.cross_node_tokens(self._load, self.shares, self._sources)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as the document that the command reads and writes."""
@@ -306,4 +311,4 @@ def plan(
         progress=progress,
     )
     handle = request.run(lib.eplb_plan_create, ffi.new("eplb_plan **"), lib.eplb_plan_destroy)
-    return Plan(handle, request.load, request.current is not None)
+    return Plan(handle, request.load, request.current is not None, request.sources)

@@ -137,7 +137,7 @@ class Request:
         if split not in SPLITS:
             raise InvalidError(f"split {split!r}: expected equal, weighted or batch")
         self.current = _as_placement(current, self.topology, self.load.num_experts)
-        self._sources = None if sources is None else as_load(sources)
+        self.sources = None if sources is None else as_load(sources)
         for given in (load, sources):
             if isinstance(given, Load):  # an array was checked just now
                 given._check()
@@ -155,7 +155,7 @@ class Request:
         params.max_moves = _limit(max_moves_total, "max_moves_total")
         params.target_imbalance = target
         params.max_spill = arrays.size(spill, "spill")
-        params.sources = ffi.NULL if self._sources is None else self._sources._handle
+        params.sources = ffi.NULL if self.sources is None else self.sources._handle
         params.num_threads = arrays.size(threads, "threads")
         params.work_limit = arrays.size(work_limit, "work_limit", 2**63 - 1)
         params.time_limit_seconds = time_budget

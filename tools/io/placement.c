@@ -47,6 +47,7 @@ void io_document_clear(io_document *document)
     free(document->reason);
     free(document->imbalance);
     free(document->lower_bound);
+    free(document->cross_node_tokens);
     free(document->windows.mean);
     free(document->windows.percentile95);
     free(document->windows.before_imbalance);

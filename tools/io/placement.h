@@ -69,9 +69,10 @@ typedef struct io_document {
     eplb_split split;
     char *policy;
     char *reason;
-    double *imbalance;   /* [L] */
-    double *lower_bound; /* [L] */
-    double mean, worst;  /* of imbalance, as the file says; NAN: it does not */
+    double *imbalance;         /* [L] */
+    double *lower_bound;       /* [L] */
+    double *cross_node_tokens; /* [L] tokens that leave the node they start on; NULL: not told */
+    double mean, worst;        /* of imbalance, as the file says; NAN: it does not */
     io_window_figures windows;
     bool has_moves;
     eplb_move_count moves;       /* slots, received, cross_node */

@@ -162,8 +162,8 @@ static eplb_status read_before(const json_fields *metrics, io_document *document
 
 static eplb_status read_metrics(const json_fields *fields, io_document *document)
 {
-    static const char *const keys[] = {"imbalance",   "mean",       "worst",  "lower_bound", "windows",
-                                       "window_mean", "window_p95", "before", NULL};
+    static const char *const keys[] = {"imbalance",   "mean",       "worst",  "lower_bound",       "windows",
+                                       "window_mean", "window_p95", "before", "cross_node_tokens", NULL};
     if (!json_has(fields, "metrics"))
         return EPLB_OK;
     json_fields metrics;
@@ -172,6 +172,7 @@ static eplb_status read_metrics(const json_fields *fields, io_document *document
         double **row;
     } rows[] = {{"imbalance", &document->imbalance},
                 {"lower_bound", &document->lower_bound},
+                {"cross_node_tokens", &document->cross_node_tokens},
                 {"window_mean", &document->windows.mean},
                 {"window_p95", &document->windows.percentile95}};
     eplb_status status = json_fields_init(&metrics, fields->name, "metrics.",
@@ -313,6 +314,7 @@ static void write_metrics(json_writer *json, const io_document *document)
     json_key_double(json, "mean", sum / document->num_layers);
     json_key_double(json, "worst", worst);
     write_row(json, "lower_bound", document->lower_bound, document->num_layers);
+    write_row(json, "cross_node_tokens", document->cross_node_tokens, document->num_layers);
     write_windows(json, document);
     json_end_object(json);
 }

@@ -111,6 +111,12 @@ void plan_report(FILE *out, const eplb_plan *plan, const plan_figures *figures)
             (void)fprintf(out, "lost: %" PRId64 " of them have no live source and must come from storage\n",
                           moves.lost);
     }
+    if (figures->cross_node_tokens != NULL && figures->total_tokens > 0.0) {
+        double crossing = 0.0;
+        for (int32_t l = 0; l < layers; l++)
+            crossing += figures->cross_node_tokens[l];
+        (void)fprintf(out, "\ncross-node tokens: %.2f %% of all\n", 100.0 * crossing / figures->total_tokens);
+    }
     if (eplb_plan_spilled(plan) > 0)
         (void)fprintf(out, "\nspilled: %" PRId64 " replicas outside their group's node\n",
                       eplb_plan_spilled(plan));

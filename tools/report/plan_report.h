@@ -11,11 +11,13 @@
 
 /* What was measured besides the plan. */
 typedef struct plan_figures {
-    int64_t num_windows;          /* of the load's file */
-    int32_t num_blocks;           /* windows or sums of neighbours that were kept */
-    const window_spread *windows; /* [2] before and after on each of them, when there are several */
-    const double *before;         /* [L] */
-    bool from_current;            /* before is a current placement, not the start layout */
+    int64_t num_windows;             /* of the load's file */
+    int32_t num_blocks;              /* windows or sums of neighbours that were kept */
+    const window_spread *windows;    /* [2] before and after on each of them, when there are several */
+    const double *before;            /* [L] */
+    const double *cross_node_tokens; /* [L], or NULL on one node */
+    double total_tokens;             /* over all layers */
+    bool from_current;               /* before is a current placement, not the start layout */
 } plan_figures;
 
 /* Prints sizes, imbalance before and after with bound and gap, the worst layers and, when the plan started

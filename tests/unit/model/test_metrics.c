@@ -94,6 +94,47 @@ static void test_no_load_is_balanced(void **state)
     tear_down(&f);
 }
 
+/* Two nodes of one rank each; expert 0 on both, 1 on node 0, 2 on node 1. */
+static void test_cross_node_tokens(void **state)
+{
+    (void)state;
+    const int64_t counts[3] = {8, 4, 2}, by_rank[2][3] = {{6, 4, 0}, {2, 0, 0}};
+    const int32_t slots[4] = {0, 1, 0, 2};
+    const double shares[4] = {0.25, 1.0, 0.75, 1.0};
+    eplb_topology_params params;
+    eplb_topology_params_init(&params, sizeof params);
+    params.num_ranks = params.num_nodes = params.slots_per_rank = 2;
+    eplb_topology *topology;
+    eplb_placement *placement;
+    assert_int_equal(eplb_topology_create(&topology, &params, NULL, NULL), EPLB_OK);
+    assert_int_equal(eplb_placement_create(&placement, topology, 1, 3, slots, NULL, NULL), EPLB_OK);
+    eplb_load_params load_params;
+    eplb_load_params_init(&load_params, sizeof load_params);
+    load_params.num_layers = 1;
+    load_params.num_experts = 3;
+    load_params.counts = counts;
+    eplb_load *load, *sources;
+    assert_int_equal(eplb_load_create(&load, &load_params, NULL, NULL), EPLB_OK);
+    load_params.num_windows = 2;
+    load_params.counts = by_rank;
+    assert_int_equal(eplb_load_create(&sources, &load_params, NULL, NULL), EPLB_OK);
+    double crossing;
+    assert_int_equal(eplb_cross_node_tokens(load, placement, NULL, NULL, &crossing, NULL, NULL), EPLB_OK);
+    assert_true(crossing == 3.0); /* half of 1's and of 2's */
+    assert_int_equal(eplb_cross_node_tokens(load, placement, shares, NULL, &crossing, NULL, NULL), EPLB_OK);
+    assert_true(crossing == 5.0); /* and a quarter of 0's */
+    assert_int_equal(eplb_cross_node_tokens(load, placement, NULL, sources, &crossing, NULL, NULL), EPLB_OK);
+    assert_true(crossing ==
+                3.0); /* a quarter of 0's, none of 1's, half of 2's: evenly where no source is known */
+    eplb_error error;
+    assert_int_equal(eplb_cross_node_tokens(load, placement, NULL, load, &crossing, NULL, &error),
+                     EPLB_ERROR_INVALID);
+    eplb_load_destroy(load);
+    eplb_load_destroy(sources);
+    eplb_placement_destroy(placement);
+    eplb_topology_destroy(topology);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -121,6 +162,7 @@ int main(void)
         cmocka_unit_test(test_weighted_split),
         cmocka_unit_test(test_dead_ranks_do_not_count),
         cmocka_unit_test(test_no_load_is_balanced),
+        cmocka_unit_test(test_cross_node_tokens),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
