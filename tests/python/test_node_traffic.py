@@ -1,10 +1,12 @@
 """Tokens that must cross nodes, against the definition in NumPy."""
+from typing import Any
+
 import numpy as np
 
 import eplb
 
 
-def crossing(load, placement, shares, start):
+def crossing(load: Any, placement: eplb.Placement, shares: Any, start: Any) -> Any:
     """[L]; start [N, L, E] part of each expert's tokens that starts on each node."""
     topology = placement.topology
     node = topology.rank_node[topology.slot_rank]
@@ -16,7 +18,7 @@ def crossing(load, placement, shares, start):
     return (np.maximum(start - served, 0) * load).sum(axis=(0, 2))
 
 
-def test_against_definition():
+def test_against_definition() -> None:
     rng = np.random.default_rng(5)
     load = rng.integers(0, 1000, (2, 24))
     sources = rng.integers(1, 50, (8, 2, 24))
@@ -31,7 +33,7 @@ def test_against_definition():
     assert plan.to_dict()["metrics"]["cross_node_tokens"] == plan.cross_node_tokens().tolist()
 
 
-def test_one_node_crosses_nothing():
+def test_one_node_crosses_nothing() -> None:
     plan = eplb.plan(np.arange(8), num_ranks=4, num_slots=8)
     assert plan.cross_node_tokens().tolist() == [0.0]
     assert "cross_node_tokens" not in plan.to_dict()["metrics"]
