@@ -91,7 +91,7 @@ static int64_t count_rank(comparison *c, int32_t rank, const int32_t *old, const
     }
     for (int32_t p = first[rank]; p < first[rank + 1]; p++) {
         int32_t e = new[p];
-        if (e != old[p] && e >= 0)
+        if (e != old[p] && (e >= 0 || kept)) /* an emptied slot has changed, too */
             count->slots++;
         if (e < 0 || c->rank_stamp[e] == rank + 1 || c->received[e] == rank + 1)
             continue;

@@ -161,6 +161,23 @@ static void test_moves(void **state)
     eplb_topology_destroy(topology);
 }
 
+static void test_an_emptied_slot_has_changed(void **state)
+{
+    (void)state;
+    eplb_topology *topology = topology_of(2, 1, 2, NULL);
+    const int32_t old_slots[4] = {0, 0, 0, 1}, new_slots[4] = {0, -1, 1, 0};
+    eplb_placement *before, *after;
+    assert_int_equal(eplb_placement_create(&before, topology, 1, 2, old_slots, NULL, NULL), EPLB_OK);
+    assert_int_equal(eplb_placement_create(&after, topology, 1, 2, new_slots, NULL, NULL), EPLB_OK);
+    eplb_move_count total;
+    assert_int_equal(eplb_placement_count_moves(before, after, &total, NULL, NULL, NULL), EPLB_OK);
+    assert_int_equal(total.slots, 3);
+    assert_int_equal(total.received, 0);
+    eplb_placement_destroy(before);
+    eplb_placement_destroy(after);
+    eplb_topology_destroy(topology);
+}
+
 static void test_moves_after_a_death(void **state)
 {
     (void)state;
@@ -254,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_every_problem_is_reported),
         cmocka_unit_test(test_duplicates_are_legal_when_ranks_run_out),
         cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_an_emptied_slot_has_changed),
         cmocka_unit_test(test_moves_after_a_death),
         cmocka_unit_test(test_moves_match_their_definition),
         cmocka_unit_test(test_moves_refuse_other_sizes),
