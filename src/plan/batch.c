@@ -10,8 +10,8 @@
 #include "plan/policies.h"
 #include "plan/window_plan.h"
 
-eplb_status plan_layer_batch(const layer_problem *problem, arena *scratch, layer_answer *answer,
-                             eplb_error *error)
+eplb_status batch_search(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                         eplb_error *error)
 {
     static const window_aim aim = {
         .name = "batch",
@@ -21,9 +21,18 @@ eplb_status plan_layer_batch(const layer_problem *problem, arena *scratch, layer
         .any_share = true,
         .reason = "batches are split anew: replicas free the ranks' pinned load",
     };
+    eplb_status status = window_plan(problem, &aim, scratch, answer, error);
+    return status == EPLB_OK ? batch_split_quota(problem, answer, scratch, error) : status;
+}
+
+eplb_status plan_layer_batch(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                             eplb_error *error)
+{
     if (problem->split != EPLB_SPLIT_BATCH)
         return error_text(error, EPLB_ERROR_UNSUPPORTED,
                           "policy batch: it plans for engines that split every batch (split batch)");
-    eplb_status status = window_plan(problem, &aim, scratch, answer, error);
-    return status == EPLB_OK ? batch_split_quota(problem, answer, scratch, error) : status;
+    bool spills = problem->max_spill > 0 && problem->num_groups > 1 && problem->num_nodes > 1;
+    return spills && problem->plain_cost && problem->total > 0
+               ? plan_layer_spill(problem, scratch, answer, error)
+               : batch_search(problem, scratch, answer, error);
 }

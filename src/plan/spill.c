@@ -21,6 +21,9 @@ static const window_aim equal_aim = {
     .reason = "spill",
 };
 
+static const char spilled_reason[] =
+    "spill: replicas outside their group's node take what nodes cannot even out";
+
 /* The placement with spilled replicas; *fits false: groups do not fit on the nodes. */
 static eplb_status place_spilled(const layer_problem *problem, double room, int32_t *expert, bool *fits,
                                  arena *scratch, eplb_error *error)
@@ -43,11 +46,30 @@ typedef struct contest {
     int32_t *next;
 } contest;
 
+/* Whether no more replicas are outside their group's node than allowed. */
+static eplb_status keeps_limit(const contest *c, bool *keeps, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = c->problem;
+    int32_t *area = arena_take(scratch, (size_t)problem->num_experts, sizeof *area), outside = 0;
+    if (area == NULL)
+        return error_memory(error, (size_t)problem->num_experts * sizeof *area, "groups on nodes");
+    eplb_status status = window_plan_areas(problem, c->next, area, scratch, error);
+    for (int32_t p = 0; status == EPLB_OK && p < problem->num_slots; p++) {
+        int32_t e = c->next[p];
+        outside += e >= 0 && area[e] != problem->rank_node[problem->slot_rank[p]];
+    }
+    *keeps = outside <= problem->max_spill;
+    return status;
+}
+
 static eplb_status compare(contest *c, arena *scratch, eplb_error *error)
 {
     double reached;
+    bool keeps = false;
     eplb_status status = batch_split_mean(c->problem, c->next, &reached, scratch, error);
-    if (status != EPLB_OK || reached >= c->best)
+    if (status == EPLB_OK && reached < c->best)
+        status = keeps_limit(c, &keeps, scratch, error);
+    if (status != EPLB_OK || !keeps)
         return status;
     c->best = reached;
     c->changed = true;
@@ -63,6 +85,8 @@ static eplb_status try_spilling(contest *c, arena *scratch, eplb_error *error)
     bool fits = true;
     eplb_status status = EPLB_OK;
     for (size_t i = 0; status == EPLB_OK && fits && i < sizeof rooms / sizeof *rooms; i++) {
+        if (c->problem->should_stop(c->problem->stop_context))
+            return EPLB_OK;
         status = place_spilled(c->problem, rooms[i], c->next, &fits, scratch, error);
         if (status == EPLB_OK && fits)
             status = compare(c, scratch, error);
@@ -91,7 +115,39 @@ static eplb_status plan_weighted(const layer_problem *problem, arena *scratch, l
     if (status != EPLB_OK || !c.changed)
         return status;
     memset(answer->quota, 0, slots * sizeof(int64_t));
-    answer->reason = "spill: replicas outside their group's node take what nodes cannot even out";
+    answer->reason = spilled_reason;
+    return batch_split_quota(problem, answer, scratch, error);
+}
+
+/* The best of the search for batches and of what is found for weighted shares: both are split anew. */
+static eplb_status plan_batch(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                              eplb_error *error)
+{
+    size_t slots = (size_t)problem->num_slots;
+    contest c = {.problem = problem, .answer = answer, .next = arena_take(scratch, slots, sizeof(int32_t))};
+    layer_problem sum = *problem;
+    layer_answer weighted = {.expert = c.next, .quota = arena_take_zero(scratch, slots, sizeof(int64_t))};
+    if (c.next == NULL || weighted.quota == NULL)
+        return error_memory(error, slots * sizeof(int64_t), "a plan with spilled replicas");
+    eplb_status status = batch_search(problem, scratch, answer, error);
+    if (status == EPLB_OK)
+        status = batch_split_mean(problem, answer->expert, &c.best, scratch, error);
+    if (status != EPLB_OK || problem->max_moves < problem->num_slots || c.best <= GOOD_ENOUGH ||
+        problem->should_stop(problem->stop_context))
+        return status;
+    sum.split = EPLB_SPLIT_WEIGHTED;
+    sum.num_windows = 1;
+    sum.window_load = sum.load;
+    memset(c.next, -1, slots * sizeof *c.next);
+    status = plan_layer_weighted(&sum, scratch, &weighted, error);
+    if (status == EPLB_OK)
+        status = compare(&c, scratch, error);
+    if (status == EPLB_OK)
+        status = try_spilling(&c, scratch, error);
+    if (status != EPLB_OK || !c.changed)
+        return status;
+    memset(answer->quota, 0, slots * sizeof(int64_t));
+    answer->reason = spilled_reason;
     return batch_split_quota(problem, answer, scratch, error);
 }
 
@@ -104,7 +160,7 @@ eplb_status plan_layer_spill(const layer_problem *problem, arena *scratch, layer
     case EPLB_SPLIT_WEIGHTED:
         return plan_weighted(problem, scratch, answer, error);
     case EPLB_SPLIT_BATCH:
-        return plan_layer_batch(problem, scratch, answer, error);
+        return plan_batch(problem, scratch, answer, error);
     default:
         return plan_layer_windows(problem, scratch, answer, error);
     }

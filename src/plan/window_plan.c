@@ -319,8 +319,9 @@ static eplb_status plan_from_nothing(window_course *course, arena *scratch, eplb
     if (status != EPLB_OK || !wins || is_stopped(problem) ||
         (course->best_score <= WINDOW_PERFECT && course->best_excess == 0))
         return status;
-    if (spills)
-        return search_spilled(course, scratch, error);
+    if (spills) /* one window that is split anew needs no more than the weighted plans of spill.c */
+        return problem->num_windows == 1 && course->aim->any_share ? EPLB_OK
+                                                                   : search_spilled(course, scratch, error);
     status = window_course_search(course, scratch, error);
     return status == EPLB_OK ? relabel_and_compare(course, course->aim->reason, scratch, error) : status;
 }
