@@ -17,6 +17,7 @@
 #include "plan/policies.h"
 #include "plan/relabel.h"
 #include "plan/repair.h"
+#include "plan/weighted.h"
 
 #define TOLERANCE    4e-4 /* of the floor; near enough */
 #define FINE_SLOTS   128  /* layers of up to so many slots are cheap: */
@@ -446,6 +447,12 @@ eplb_status plan_layer_equal(const layer_problem *problem, arena *scratch, layer
     if (problem->max_spill == 0 && plan.areas.rank_area != NULL && inside_areas(&plan, plan.best) &&
         plan.bounds.groups > answer->bound)
         answer->bound = plan.bounds.groups;
+    if (problem->total > 0 && plan.hottest > plan.bounds.work_time * (1 + TOLERANCE)) {
+        double floor; /* what no shares reach, equal ones do not */
+        if (!weighted_floor(problem, &floor, scratch))
+            return error_memory(error, (size_t)problem->num_experts * sizeof(int32_t), "bounds");
+        answer->bound = floor > answer->bound ? floor : answer->bound;
+    }
     answer->reason = plan.groups_fit ? plan.reason : "groups do not fit on the nodes: planned across nodes";
     return EPLB_OK;
 }

@@ -73,6 +73,18 @@ static double idle_factor(const layer_problem *problem, const weighted_part *par
     return (double)problem->total_speed / (double)speed;
 }
 
+bool weighted_floor(const layer_problem *problem, double *bound, arena *scratch)
+{
+    arena_mark mark = arena_position(scratch);
+    weighted_part part;
+    if (!whole_part(problem, &part, scratch))
+        return false;
+    double floor = weighted_bound(problem, &part) * idle_factor(problem, &part) * (1.0 - 0x1p-50);
+    *bound = floor > 1.0 ? floor : 1.0;
+    arena_rewind(scratch, mark);
+    return true;
+}
+
 static void clear(const layer_problem *problem, layer_answer *answer)
 {
     for (int32_t s = 0; s < problem->num_slots; s++) {

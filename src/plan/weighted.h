@@ -43,6 +43,10 @@ bool weighted_components(const layer_problem *problem, const weighted_part *part
  * fraction of its mean total / speed; >= 1. O(E log E + c R) for c components. */
 double weighted_bound(const layer_problem *problem, const weighted_part *part);
 
+/* The same for the whole layer, as a fraction of its mean: ranks without slots count in the mean, nodes do
+ * not matter. It holds for equal shares, too. False when memory is out. O(E log E + c R). */
+bool weighted_floor(const layer_problem *problem, double *bound, arena *scratch);
+
 /* Rank speeds, or slots too uneven for the tree: the same steps with a target and a number of slots of its
  * own for each rank, in several orders. *exact tells if one of them put every rank at its target; else the
  * slots of the part are left empty. */

@@ -344,6 +344,27 @@ static void spilled_replicas_are_mended(void **state)
     assert_int_equal(case_received(&c), 0);
 }
 
+/* What no shares reach, equal ones do not: a rank without slots, and a hot expert without a spare slot. */
+static void bounds_of_free_shares_hold(void **state)
+{
+    (void)state;
+    static layer_case c;
+    static const int32_t rank_slots[] = {4, 4, 0};
+    case_init(&c, 6, 3, 4);
+    for (int32_t e = 0; e < 6; e++)
+        c.load[e] = 10;
+    case_finish(&c, rank_slots);
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_true(c.answer.bound > 1.5 - 1e-9 && c.answer.bound <= case_imbalance(&c));
+    case_init(&c, 8, 4, 2);
+    for (int32_t e = 0; e < 8; e++)
+        c.load[e] = e == 0 ? 50 : 10 + e;
+    case_refresh(&c);
+    assert_int_equal(run(&c), EPLB_OK);
+    double least = (50.0 + 11.0) / ((double)c.problem.total / 4.0); /* beside the smallest other */
+    assert_true(c.answer.bound > least - 1e-9 && c.answer.bound <= case_imbalance(&c));
+}
+
 static void other_splits_are_refused(void **state)
 {
     (void)state;
@@ -399,6 +420,7 @@ int main(void)
         cmocka_unit_test(nodes_bound_the_imbalance),
         cmocka_unit_test(activated_replicas_are_spread),
         cmocka_unit_test(ties_of_activated_replicas_go_to_tokens),
+        cmocka_unit_test(bounds_of_free_shares_hold),
         cmocka_unit_test(a_hair_reloads_nothing),
         cmocka_unit_test(spilled_replicas_are_mended),
         cmocka_unit_test(other_splits_are_refused),
