@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+import re
+from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 
 import numpy as np
 
@@ -21,11 +23,83 @@ if TYPE_CHECKING:
 
 VERSION = 1
 SPLITS = {"equal": lib.EPLB_SPLIT_EQUAL, "weighted": lib.EPLB_SPLIT_WEIGHTED, "batch": lib.EPLB_SPLIT_BATCH}
-_NEEDED = ("num_layers", "num_logical_experts", "num_slots", "num_ranks", "physical_to_logical_map")
+_INT64 = 2**63 - 1
+
+
+class _Key(NamedTuple):
+    """What a key may hold: a kind of :data:`_KINDS`, the least and most of a whole number, and whether it must be there."""
+
+    kind: str
+    least: int = 0
+    most: int = _INT64
+    needed: bool = False
+
+
+# The command's reader (tools/io/plan_json.c) has the same rules; a test runs both on the same broken documents.
 _KEYS = {
-    *_NEEDED,
-    *("version", "policy", "reason", "split", "num_nodes", "num_groups", "rank_slots", "rank_nodes", "dead_ranks"),
-    *("rank_speeds", "shares", "metrics", "moves", "spilled", "plan_seconds", "hash"),
+    "version": _Key("integer", -_INT64, needed=True),
+    "policy": _Key("text"),
+    "reason": _Key("text"),
+    "split": _Key("text"),
+    "num_layers": _Key("integer", 1, lib.EPLB_MAX_LAYERS, needed=True),
+    "num_logical_experts": _Key("integer", 1, lib.EPLB_MAX_EXPERTS, needed=True),
+    "num_slots": _Key("integer", 1, lib.EPLB_MAX_SLOTS, needed=True),
+    "num_ranks": _Key("integer", 1, lib.EPLB_MAX_RANKS, needed=True),
+    "num_nodes": _Key("integer", 1, lib.EPLB_MAX_RANKS),
+    "num_groups": _Key("integer", 0, lib.EPLB_MAX_EXPERTS),
+    "rank_slots": _Key("integers"),
+    "rank_nodes": _Key("integers"),
+    "dead_ranks": _Key("integers"),
+    "rank_speeds": _Key("integers"),
+    "physical_to_logical_map": _Key("integer rows", needed=True),
+    "shares": _Key("number rows"),
+    "metrics": _Key("object"),
+    "moves": _Key("object"),
+    "spilled": _Key("integer"),
+    "plan_seconds": _Key("number"),
+    "hash": _Key("text"),
+    "frontier": _Key("anything"),
+}
+_METRICS = {
+    "imbalance": _Key("numbers"),
+    "mean": _Key("number"),
+    "worst": _Key("number"),
+    "lower_bound": _Key("numbers"),
+    "windows": _Key("integer", 1, lib.EPLB_MAX_WINDOWS),
+    "window_mean": _Key("numbers"),
+    "window_p95": _Key("numbers"),
+    "before": _Key("object"),
+}
+_BEFORE = {key: _Key("numbers") for key in ("imbalance", "window_mean", "window_p95")}
+_MOVES = {key: _Key("integer", needed=True) for key in ("slots", "received", "cross_node")}
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -_INT64 - 1 <= value <= _INT64
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value) or _is_integer(value)
+
+
+def _is_list(value: Any, of: Callable[[Any], bool]) -> bool:
+    return isinstance(value, (list, tuple)) and all(map(of, value))
+
+
+def _is_matrix(value: Any, of: Callable[[Any], bool]) -> bool:
+    return _is_list(value, lambda row: _is_list(row, of))
+
+
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "integer": ("a whole number", _is_integer),
+    "number": ("a finite number", _is_number),
+    "text": ("text", lambda value: isinstance(value, str)),
+    "integers": ("a list of whole numbers", lambda value: _is_list(value, _is_integer)),
+    "numbers": ("a list of finite numbers", lambda value: _is_list(value, _is_number)),
+    "integer rows": ("a list of lists of whole numbers", lambda value: _is_matrix(value, _is_integer)),
+    "number rows": ("a list of lists of finite numbers", lambda value: _is_matrix(value, _is_number)),
+    "object": ("an object", lambda value: isinstance(value, dict)),
+    "anything": ("anything", lambda value: True),
 }
 
 
@@ -107,33 +181,64 @@ def _hash(placement: Placement, split: str, shares: NDArray[np.float64] | None) 
     )
 
 
-def _count(content: dict[str, Any], key: str, default: int | None = None) -> int:
-    value = content.get(key, default)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidError(f"{key} is {value!r}: expected a whole number")
-    return value
+def _check_object(content: Any, keys: Mapping[str, _Key], where: str = "") -> None:
+    """Refuses an object with unknown or missing keys, or values of another kind than theirs."""
+    for key in content:
+        if key not in keys:
+            raise InvalidError(f"unknown key {where + str(key)!r}")
+    for key, rule in keys.items():
+        if key not in content:
+            if rule.needed:
+                raise InvalidError(f"the key {where + key!r} is missing")
+            continue
+        value = content[key]
+        kind, fits = _KINDS[rule.kind]
+        if not fits(value):
+            raise InvalidError(f"{where}{key} is {repr(value)[:80]}: expected {kind}")
+        if rule.kind == "integer" and not rule.least <= value <= rule.most:
+            raise InvalidError(f"{where}{key} is {value}: expected {rule.least} to {rule.most}")
 
 
-def _check_keys(content: dict[str, Any]) -> None:
-    if _count(content, "version", VERSION) != VERSION:
+def _check(content: dict[str, Any]) -> None:
+    """Refuses what is no plan document; whether its parts fit together is seen later."""
+    if _is_integer(content.get("version")) and content["version"] != VERSION:  # first: it may have other keys
         raise InvalidError(f"version {content['version']}: this release reads version {VERSION}")
-    unknown = sorted(set(content) - _KEYS)
-    if unknown:
-        raise InvalidError(f"unknown key {unknown[0]!r}")
-    missing = [key for key in _NEEDED if key not in content]
-    if missing:
-        raise InvalidError(f"the key {missing[0]!r} is missing")
+    _check_object(content, _KEYS)
+    if content.get("plan_seconds", 0) < 0:
+        raise InvalidError(f"plan_seconds is {content['plan_seconds']}: expected at least 0")
+    if "hash" in content and not re.fullmatch("[0-9a-f]{16}", content["hash"]):
+        raise InvalidError(f"hash is {content['hash'][:80]!r}: expected 16 hexadecimal digits")
+    metrics = content.get("metrics", {})
+    _check_object(metrics, _METRICS, "metrics.")
+    _check_object(metrics.get("before", {}), _BEFORE, "metrics.before.")
+    if "moves" in content:
+        _check_object(content["moves"], _MOVES, "moves.")
+
+
+def _check_lengths(metrics: dict[str, Any], layers: int) -> None:
+    for rows, where in ((metrics, "metrics."), (metrics.get("before", {}), "metrics.before.")):
+        for key, values in rows.items():
+            if isinstance(values, (list, tuple)) and len(values) != layers:
+                raise InvalidError(f"{where}{key} has {len(values)} entries: expected {layers}")
+
+
+def _rows(content: dict[str, Any], key: str) -> Any:
+    """A list of lists as it is, if all are as long."""
+    rows = content[key]
+    if len({len(row) for row in rows}) > 1:
+        raise InvalidError(f"{key} has rows of different lengths: {sorted({len(row) for row in rows})}")
+    return rows
 
 
 def _to_topology(content: dict[str, Any]) -> Topology:
-    ranks, slots = _count(content, "num_ranks"), _count(content, "num_slots")
+    ranks, slots = content["num_ranks"], content["num_slots"]
     rank_slots = content.get("rank_slots")
-    if rank_slots is None and (ranks < 1 or slots % ranks):
+    if rank_slots is None and slots % ranks:
         raise InvalidError(f"{slots} slots do not divide by {ranks} ranks, and there are no rank_slots")
     topology = Topology(
         ranks,
         slots // ranks if rank_slots is None else None,
-        num_nodes=_count(content, "num_nodes", 1),
+        num_nodes=content.get("num_nodes", 1),
         rank_slots=rank_slots,
         rank_node=content.get("rank_nodes"),
         dead=content.get("dead_ranks", ()),
@@ -152,35 +257,50 @@ def _row(metrics: dict[str, Any], key: str, layers: int) -> NDArray[np.float64] 
 
 def read(content: dict[str, Any]) -> SavedPlan:
     """A plan document as a SavedPlan; refuses unknown keys, sizes that disagree and content that its hash belies."""
-    from eplb.placement import Placement, as_shares
+    from eplb.placement import Placement, as_shares, check_shares
 
-    _check_keys(content)
+    _check(content)
     split = content.get("split", "equal")
     if split not in SPLITS:
         raise InvalidError(f"split {split!r}: expected equal, weighted or batch")
     placement = Placement(
-        _to_topology(content), content["physical_to_logical_map"], _count(content, "num_logical_experts")
+        _to_topology(content), _rows(content, "physical_to_logical_map"), content["num_logical_experts"]
     )
-    if placement.num_layers != _count(content, "num_layers"):
+    if placement.num_layers != content["num_layers"]:
         raise InvalidError(f"the map has {placement.num_layers} layers: expected {content['num_layers']}")
-    shares = as_shares(content.get("shares"), placement)
+    shares = as_shares(_rows(content, "shares") if "shares" in content else None, placement)
     if (split == "weighted") != (shares is not None):
         raise InvalidError(f"split is {split}, but shares are {'missing' if shares is None else 'given'}")
+    if shares is not None:
+        check_shares(shares, placement)
+    groups = content.get("num_groups", 1)
+    if groups > 1 and placement.num_experts % groups:
+        raise InvalidError(f"num_groups is {groups}: {placement.num_experts} experts do not divide into them")
     number = _hash(placement, split, shares)
     if content.get("hash", f"{number:016x}") != f"{number:016x}":
         raise InvalidError(f"hash is {content['hash']}: expected {number:016x}, the hash of what the document holds")
     metrics = content.get("metrics", {})
+    _check_lengths(metrics, placement.num_layers)
     return SavedPlan(
         placement,
         split,
         shares,
-        _count(content, "num_groups", 1),
+        groups,
         content.get("policy"),
         content.get("reason"),
         _row(metrics, "imbalance", placement.num_layers),
         _row(metrics, "lower_bound", placement.num_layers),
         number,
     )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; a key that comes twice is an error."""
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"duplicate key {next(key for key in keys if keys.count(key) > 1)!r}")
+    return content
 
 
 def read_plan(path: str | os.PathLike[str]) -> SavedPlan:
@@ -199,8 +319,8 @@ def read_plan(path: str | os.PathLike[str]) -> SavedPlan:
     """
     with open(path, encoding="utf-8") as file:
         try:
-            content = json.load(file)
-        except ValueError as problem:
+            content = json.load(file, object_pairs_hook=_once)
+        except (ValueError, RecursionError) as problem:
             raise InvalidError(f"{os.fspath(path)}: {problem}") from None
     if not isinstance(content, dict):
         raise InvalidError(f"{os.fspath(path)}: expected one JSON object")

@@ -243,7 +243,7 @@ class Placement:
             )
         rows = as_shares(shares, self)
         if rows is not None:
-            _check_shares(rows, self, given.sum())
+            check_shares(rows, self, given.sum())
         result = np.empty((self.num_layers, self.topology.num_ranks))
         index = -1 if window is None else arrays.size(window, "window")
         error = new_error()
@@ -263,7 +263,7 @@ class Placement:
         given = as_load(load)
         rows = as_shares(shares, self)
         if rows is not None and given.shape[1:] == (self.num_layers, self.num_experts):
-            _check_shares(rows, self, given.sum())
+            check_shares(rows, self, given.sum())
         result = np.empty(self.num_layers)
         error = new_error()
         status = lib.eplb_imbalance_per_layer(
@@ -342,8 +342,12 @@ def as_placement(value: Any, name: str = "placement") -> Placement:
     return placement
 
 
-def _check_shares(rows: NDArray[np.float64], placement: Placement, counts: NDArray[np.int64]) -> None:
-    """Refuses shares that no split has: each at least 0, and those of an expert with tokens `counts` [L, E] sum to 1."""
+def check_shares(
+    rows: NDArray[np.float64], placement: Placement, counts: NDArray[np.int64] | None = None
+) -> None:
+    """Refuses shares that no split has: each at least 0, those of an expert sum to 1. Without tokens, in `counts` [L, E], an
+    expert needs none."""
+    active = placement.replica_count > 0 if counts is None else (placement.replica_count > 0) & (counts > 0)
     broken = np.argwhere(~(np.isfinite(rows) & (rows >= 0)))
     if len(broken):
         layer, slot = broken[0].tolist()
@@ -355,7 +359,7 @@ def _check_shares(rows: NDArray[np.float64], placement: Placement, counts: NDArr
     for layer in range(placement.num_layers):
         slots = live[layer]
         sums = np.bincount(held[layer][slots], weights=rows[layer][slots], minlength=placement.num_experts)
-        wrong = np.flatnonzero((placement.replica_count[layer] > 0) & (counts[layer] > 0) & (np.abs(sums - 1) > 1e-6))
+        wrong = np.flatnonzero(active[layer] & (np.abs(sums - 1) > 1e-6))
         if len(wrong):
             expert = int(wrong[0])
             raise InvalidError(
