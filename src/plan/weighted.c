@@ -24,6 +24,8 @@
 
 /* Below this a difference of imbalances is rounding. */
 #define NEGLIGIBLE 1e-12
+/* Another policy's placement is improved by moves if it is farther than this from the bound. */
+#define WORTH_SEARCHING 1e-3
 /* A plan from nothing must be better than repair by this much to be worth its moves; by more where nothing
  * limits them. */
 #define WORTH_REPLANNING     1e-4
@@ -158,8 +160,10 @@ static eplb_status compare_with(const layer_problem *problem, layer_planner plan
     bool use = status == EPLB_OK;
     if (use && node_limited && !groups_stay(problem, other.expert, &use, scratch))
         return out_of_memory(problem, error);
-    int64_t moves = node_limited ? 0 : INT64_MAX; /* moves would look at no node */
-    if (use && !improve(problem, answer->bound, moves, scratch, &other, &reached))
+    if (use && !improve(problem, answer->bound, 0, scratch, &other, &reached))
+        return out_of_memory(problem, error);
+    bool far = reached > answer->bound * (1.0 + WORTH_SEARCHING) && !node_limited; /* moves look at no node */
+    if (use && far && !improve(problem, answer->bound, INT64_MAX, scratch, &other, &reached))
         return out_of_memory(problem, error);
     if (reached < *imbalance - NEGLIGIBLE) {
         memcpy(answer->expert, other.expert, slots * sizeof *answer->expert);
