@@ -18,6 +18,7 @@
 #define HEAT        0.1
 #define POWER_STEPS 4    /* ratios to the power 2^4 */
 #define HOTTEST     32   /* experts that may spill */
+#define POLL_STEPS  256  /* between looks at the clock */
 #define SPILL_PRICE 1e-3 /* of a spilled replica, so that useless ones go */
 #define SEED        UINT64_C(11)
 
@@ -417,6 +418,9 @@ eplb_status spill_nodes_choose(spill_nodes *spill, const layer_problem *problem,
     copy_state(spill, &state, problem);
     double now = value(&search), best = now;
     for (int32_t step = 0; problem->total > 0 && step < SPILL_STEPS; step++) {
+        if (step % POLL_STEPS == 0 && problem->should_stop != NULL &&
+            problem->should_stop(problem->stop_context))
+            break;
         double left = 1.0 - (double)step / SPILL_STEPS;
         double bar = HEAT * left * left * now * 2.0 * random_unit(&search.random);
         copy_state(&before, &state, problem);

@@ -27,6 +27,8 @@ typedef struct window_course {
 
 /* Takes memory; problem and aim are set. Errors: MEMORY. */
 eplb_status window_course_init(window_course *course, arena *scratch, eplb_error *error);
+/* Estimates the risk and readies the search; before any search. Errors: MEMORY. */
+eplb_status window_course_aim(window_course *course, arena *scratch, eplb_error *error);
 /* Takes `found` as the best if it keeps the limit of nodes better, or as well and the recorded windows like
  * it better. Errors: MEMORY. */
 eplb_status window_course_compare(window_course *course, const char *reason, arena *scratch,

@@ -137,14 +137,6 @@ eplb_status window_course_init(window_course *course, arena *scratch, eplb_error
     eplb_status status = replica_work_init(&course->work, problem, scratch, error);
     if (status == EPLB_OK)
         status = layout_init(&course->seats, problem, &course->work, scratch, error);
-    if (status == EPLB_OK)
-        status = window_risk_init(&course->risk, problem, scratch, error);
-    if (status != EPLB_OK)
-        return status;
-    window_risk_level(&course->risk,
-                      course->aim->level + course->aim->level_on_drift * course->risk.unexplained);
-    status = risk_search_init(&course->search, problem, &course->seats, &course->risk, &course->aim->risk,
-                              scratch, error);
     if (status != EPLB_OK)
         return status;
     size_t words = (size_t)problem->num_ranks * (size_t)course->seats.words;
@@ -157,6 +149,17 @@ eplb_status window_course_init(window_course *course, arena *scratch, eplb_error
     if (problem->current != NULL)
         read_home(course);
     return EPLB_OK;
+}
+
+eplb_status window_course_aim(window_course *course, arena *scratch, eplb_error *error)
+{
+    eplb_status status = window_risk_init(&course->risk, course->problem, scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    window_risk_level(&course->risk,
+                      course->aim->level + course->aim->level_on_drift * course->risk.unexplained);
+    return risk_search_init(&course->search, course->problem, &course->seats, &course->risk,
+                            &course->aim->risk, scratch, error);
 }
 
 /* Replicas of `found` outside their group's node beyond those allowed. */
@@ -236,7 +239,8 @@ eplb_status window_course_on_sum(window_course *course, bool weighted_too, arena
                                              : "the placement of policy weighted, on the sum of the windows, "
                                                "is the best found",
                                          scratch, error);
-        if (status != EPLB_OK || (course->best_score <= WINDOW_PERFECT && course->best_excess == 0))
+        if (status != EPLB_OK || is_stopped(problem) ||
+            (course->best_score <= WINDOW_PERFECT && course->best_excess == 0))
             return status;
     }
     clear_slots(course->found, problem->num_slots);
@@ -288,7 +292,9 @@ static eplb_status spill_start(window_course *course, double room, arena *scratc
 static eplb_status search_spilled(window_course *course, arena *scratch, eplb_error *error)
 {
     static const double rooms[] = {0.8, 0.9, 1.0, 1.15};
-    eplb_status status = plan_greedily(course, scratch, error);
+    eplb_status status = window_course_aim(course, scratch, error);
+    if (status == EPLB_OK)
+        status = plan_greedily(course, scratch, error);
     if (status == EPLB_OK)
         status = window_course_bind(course, scratch, error);
     for (size_t i = 0; status == EPLB_OK && i < sizeof rooms / sizeof *rooms; i++) {
@@ -322,7 +328,9 @@ static eplb_status plan_from_nothing(window_course *course, arena *scratch, eplb
     if (spills) /* one window that is split anew needs no more than the weighted plans of spill.c */
         return problem->num_windows == 1 && course->aim->any_share ? EPLB_OK
                                                                    : search_spilled(course, scratch, error);
-    status = window_course_search(course, scratch, error);
+    status = window_course_aim(course, scratch, error);
+    if (status == EPLB_OK)
+        status = window_course_search(course, scratch, error);
     return status == EPLB_OK ? relabel_and_compare(course, course->aim->reason, scratch, error) : status;
 }
 

@@ -82,7 +82,9 @@ static eplb_status repair_sum(window_course *course, int64_t budget, arena *scra
 eplb_status window_repair(window_course *course, arena *scratch, eplb_error *error)
 {
     const layer_problem *problem = course->problem;
-    eplb_status status = window_course_bind(course, scratch, error);
+    eplb_status status = window_course_aim(course, scratch, error);
+    if (status == EPLB_OK)
+        status = window_course_bind(course, scratch, error);
     bool wins = true;
     if (status == EPLB_OK && problem->max_moves > 0)
         status = window_trial(problem, course->aim, course->steps, &wins, scratch, error);

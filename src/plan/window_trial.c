@@ -68,6 +68,8 @@ static eplb_status try_part(trial_sums *trial, const layer_problem *seen, const 
     if (status == EPLB_OK)
         status = trial->aim->score(unseen, course.best, &on_sum, scratch, error);
     if (status == EPLB_OK)
+        status = window_course_aim(&course, scratch, error);
+    if (status == EPLB_OK)
         status = window_course_search(&course, scratch, error);
     if (status == EPLB_OK)
         status = trial->aim->score(unseen, course.found, &searched, scratch, error);
