@@ -69,6 +69,7 @@ _METRICS = {
     "window_mean": _Key("numbers"),
     "window_p95": _Key("numbers"),
     "before": _Key("object"),
+    "cross_node_tokens": _Key("numbers"),
 }
 _BEFORE = {key: _Key("numbers") for key in ("imbalance", "window_mean", "window_p95")}
 _MOVES = {key: _Key("integer", needed=True) for key in ("slots", "received", "cross_node")}

@@ -117,34 +117,44 @@ def test_broken_documents(load: np.ndarray, tmp_path: pathlib.Path, changes: dic
     assert "plan.json: " in str(caught.value)
 
 
-def nested(value: Any, depth: int) -> Any:
-    return value if depth == 0 else [nested(value, depth - 1)]
-
-
-# Replacements that a plan document may not have; None takes the key away.
+# Values that a key of a plan document may not have.
+WRONG_SIZES: list[Any] = [0, -1, 2**31, 2**70, 1.5, True, "8", [8], {}]
+WRONG_RANKS: list[Any] = [1, [1], ["1"] * 8, [-1] * 8, [1.5] * 8, [2**40] * 8]
+WRONG: dict[str, list[Any]] = {
+    "version": ["1", 1.0, True, 0, [1]],
+    **{key: WRONG_SIZES for key in ("num_layers", "num_slots", "num_ranks", "num_nodes", "num_logical_experts")},
+    "num_groups": [-7, 1.5, "4", [], True, 2**40, 5],
+    **{key: [[], 7, {}, True] for key in ("policy", "reason", "split")},
+    "hash": [[], 7, "", "xyz", "0" * 15, "A" * 16, " " + "0" * 15],
+    "metrics": [
+        *([], 3, "x", {"foo": 3}, {"imbalance": 1}, {"imbalance": [1.0]}, {"mean": "1"}, {"imbalance": ["1"] * 6}),
+        *({"lower_bound": [[1]] * 6}, {"windows": 0}, {"windows": 1.5}, {"window_mean": [1.0]}),
+        *({"before": []}, {"before": {"foo": 1}}, {"before": {"imbalance": [1.0]}}),
+    ],
+    "moves": [
+        *([], 3, {}, {"slots": 1}, {"slots": 1, "received": 1, "cross_node": -1}),
+        {"slots": 1, "received": 1, "cross_node": 0, "lost": 0},
+    ],
+    "plan_seconds": [-1.0, "1", [], True],
+    "spilled": [-1, 1.5, "1"],
+    "rank_slots": [8, [5] * 7, ["5"] * 8, [5.0] * 8, [[5]] * 8, [True] * 8, [2**40] * 8, [-5] * 8],
+    "rank_nodes": WRONG_RANKS,
+    "rank_speeds": WRONG_RANKS,
+    "dead_ranks": [1, ["1"], [-1], [8], [1.0], [[1]]],
+    "physical_to_logical_map": [
+        *(1, [], "x", [[]] * 6, [1] * 6, [[0] * 40] * 5, [[0] * 39] * 6, [[0] * 40] * 5 + [[0] * 39], [["0"] * 40] * 6),
+        *([[0.0] * 40] * 6, [[2**40] * 40] * 6, [[[0]] * 40] * 6, [[True] * 40] * 6),
+    ],
+    "shares": [
+        *(1, [], [[]] * 6, [[0.5] * 40] * 5, [["1"] * 40] * 6, [[-1.0] * 40] * 6, [[0.0] * 40] * 6, [[True] * 40] * 6),
+    ],
+}
+NEEDED = ("version", "num_layers", "num_logical_experts", "num_slots", "num_ranks", "physical_to_logical_map")
 MALFORMED: list[dict[str, Any]] = [
-    *({"version": value} for value in (None, "1", 1.0, True, 0, [1])),
-    *({key: None} for key in ("num_layers", "num_logical_experts", "num_slots", "num_ranks", "physical_to_logical_map")),
-    *({key: value} for key in ("num_layers", "num_slots", "num_ranks", "num_nodes", "num_logical_experts")
-      for value in (0, -1, 2**31, 2**70, 1.5, True, "8", [8], {})),
-    *({"num_groups": value} for value in (-7, 1.5, "4", [], True, 2**40, 5)),
-    *({key: value} for key in ("policy", "reason", "split", "hash") for value in ([], 7, {}, True)),
-    *({"hash": value} for value in ("", "xyz", "0" * 15, "A" * 16, " " + "0" * 15)),
-    *({"metrics": value} for value in ([], 3, "x", {"foo": 3}, {"imbalance": 1}, {"imbalance": [1.0]}, {"mean": "1"},
-      {"imbalance": ["1"] * 6}, {"lower_bound": [[1]] * 6}, {"windows": 0}, {"windows": 1.5}, {"window_mean": [1.0]},
-      {"before": []}, {"before": {"foo": 1}}, {"before": {"imbalance": [1.0]}})),
-    *({"moves": value} for value in ([], 3, {}, {"slots": 1}, {"slots": 1, "received": 1, "cross_node": -1},
-      {"slots": 1, "received": 1, "cross_node": 0, "lost": 0})),
-    *({"plan_seconds": value} for value in (-1.0, "1", [], True)),
-    *({"spilled": value} for value in (-1, 1.5, "1")),
-    *({"rank_slots": value} for value in (8, [5] * 7, ["5"] * 8, [5.0] * 8, [[5]] * 8, [True] * 8, [2**40] * 8, [-5] * 8)),
-    *({key: value} for key in ("rank_nodes", "rank_speeds") for value in (1, [1], ["1"] * 8, [-1] * 8, [1.5] * 8, [2**40] * 8)),
-    *({"dead_ranks": value} for value in (1, ["1"], [-1], [8], [1.0], [[1]])),
-    *({"physical_to_logical_map": value} for value in (1, [], "x", [[]] * 6, [1] * 6, [[0] * 40] * 5, [[0] * 39] * 6,
-      [[0] * 40] * 5 + [[0] * 39], [["0"] * 40] * 6, [[0.0] * 40] * 6, [[2**40] * 40] * 6, [[[0]] * 40] * 6, [[True] * 40] * 6)),
-    *({"split": "weighted", "shares": value} for value in (1, [], [[]] * 6, [[0.5] * 40] * 5, [["1"] * 40] * 6, [[-1.0] * 40] * 6,
-      [[0.0] * 40] * 6, [[True] * 40] * 6, nested(1, 3))),
-]  # fmt: skip
+    *({key: None} for key in NEEDED),
+    *({key: value} for key, values in WRONG.items() if key != "shares" for value in values),
+    *({"split": "weighted", "shares": value} for value in WRONG["shares"]),
+]
 
 
 @pytest.mark.parametrize("changes", MALFORMED, ids=lambda changes: repr(changes)[:50])
@@ -178,9 +188,9 @@ def test_plans_with_more_of_the_command(load: np.ndarray, tmp_path: pathlib.Path
     """Windows and a frontier put keys of their own into the document."""
     np.save(tmp_path / "load.npy", np.stack([load, load[:, ::-1]]))
     eplb.Placement.initial(eplb.Topology(8, 5), 6, 32).save(tmp_path / "old.json")
-    words = ("plan", tmp_path / "load.npy", "--current", tmp_path / "old.json", "--policy", "equal", "-o", tmp_path / "new.json")
-    command(*words)
-    (tmp_path / "frontier.json").write_text(command(*words[:-2], "--frontier", "--json"))
+    words = ("plan", tmp_path / "load.npy", "--current", tmp_path / "old.json", "--policy", "equal")
+    command(*words, "-o", tmp_path / "new.json")
+    (tmp_path / "frontier.json").write_text(command(*words, "--frontier", "--json"))
     assert json.loads((tmp_path / "frontier.json").read_text())["frontier"]
     for name in ("new.json", "frontier.json"):
         assert eplb.read_plan(tmp_path / name).placement.num_layers == 6

@@ -177,6 +177,14 @@ def test_plan_has_every_option_of_the_command() -> None:
     assert {keyword for keyword in OPTIONS.values() if keyword} <= keywords
 
 
+def test_the_document_has_the_keys_of_the_command() -> None:
+    text = (ROOT / "tools" / "io" / "plan_json.c").read_text()
+    found = re.findall(r"const char \*const (?:plan_)?keys\[\] = \{(.*?)\}", text, re.DOTALL)
+    theirs = {frozenset(re.findall(r'"(\w+)"', body)) for body in found}
+    ours = {frozenset(keys) for keys in (document._KEYS, document._METRICS, document._BEFORE, document._MOVES)}
+    assert theirs == ours
+
+
 def documented() -> Iterator[tuple[str, Any]]:
     """Every public object with its name, methods included."""
     for name in eplb.__all__:

@@ -83,7 +83,8 @@ def test_a_plan_stands_for_its_placement(load: np.ndarray) -> None:
         assert (eplb.sglang_static(value) == eplb.sglang_static(plan.placement)).all()
         assert plan.moves_to(value).slots == plan.placement.moves_to(value).slots == 0
         eplb.Router(plan.topology, 6, 32).update(value)
-    for call in (eplb.Resplit, eplb.sglang_static, plan.moves_to, eplb.Router(plan.topology, 6, 32).update):
+    calls: list[Any] = [eplb.Resplit, eplb.sglang_static, plan.moves_to, eplb.Router(plan.topology, 6, 32).update]
+    for call in calls:
         with pytest.raises(TypeError, match="expected a Placement, Plan or SavedPlan"):
             call(load)
 
