@@ -17,6 +17,9 @@
 
 enum { TRIALS = 32, FIRST_TRIALS = 10, MAX_PEELS = 12, LARGEST = 3 };
 
+/* Weight of a candidate that helps only if another replica takes what the victim served. */
+#define LAST_RESORT 1e-3
+
 /* Slots that all flows together may look at, where no limit is asked for. */
 #define SLOT_VISITS ((int64_t)1 << 22)
 
@@ -282,6 +285,9 @@ static void offer_exchange(repair *work, int32_t place, int32_t slot, double wan
     double served = work->count[victim] > 1 ? work->quota[slot] : (double)work->shares.load[victim];
     double shift = (double)work->shares.load[expert] - served;
     double gain = shift < wanted ? shift : 2.0 * wanted - shift;
+    if (gain <= 0.0 &&
+        work->count[victim] > 1) /* last: what the victim served may go to its other replicas */
+        gain = LAST_RESORT * ((double)work->shares.load[expert] - 0.5 * served);
     offer(work, (move){expert, slot, back, 0.5 * gain});
 }
 

@@ -153,6 +153,19 @@ static void never_worse_than_equal_shares(void **state)
     }
 }
 
+/* 0 | 1 | 0, 2 is the optimum: a replica of 0 and expert 1 must change places. */
+static void a_spare_replica_is_exchanged(void **state)
+{
+    (void)state;
+    static const int32_t rank_slots[] = {1, 1, 2};
+    static const int64_t load[] = {42, 20, 20};
+    case_init(&layer, 3, 3, 1);
+    memcpy(layer.load, load, sizeof load);
+    case_finish(&layer, rank_slots);
+    plan();
+    assert_true(case_imbalance(&layer) < 31.0 * 3.0 / 82.0 + 1e-9);
+}
+
 static void similar_speeds_are_exact(void **state)
 {
     (void)state;
@@ -510,6 +523,7 @@ int main(void)
         cmocka_unit_test(uneven_slots_are_exact_where_they_differ_by_one),
         cmocka_unit_test(a_rank_without_slots_is_in_the_bound),
         cmocka_unit_test(never_worse_than_equal_shares),
+        cmocka_unit_test(a_spare_replica_is_exchanged),
         cmocka_unit_test(similar_speeds_are_exact),
         cmocka_unit_test(speeds_beyond_reach_are_proved),
         cmocka_unit_test(groups_stay_on_nodes_and_reach_the_floor),
