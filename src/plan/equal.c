@@ -342,9 +342,11 @@ static int64_t count_received(const repair *state)
 static void visit_plan(void *context, const repair *state, double hottest)
 {
     equal_plan *plan = context;
-    keep_better(plan, hottest, state->moves,
-                state->moves == state->forced ? "repair: the current placement stays"
-                                              : "repair: most balance per received expert first");
+    const char *reason = state->moves > state->forced ? "repair: most balance per received expert first"
+                         : state->doubles > 0
+                             ? "repair: the current placement stays, but for experts twice on a rank"
+                             : "repair: the current placement stays";
+    keep_better(plan, hottest, state->moves, reason);
 }
 
 /* Searches on from the best placement, within the moves where they are limited. */

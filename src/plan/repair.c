@@ -27,6 +27,7 @@ static void read_current(repair *state)
             int32_t e = problem->current[p];
             bool fresh = e >= 0 && (row[e >> 6] >> (e & 63) & 1) == 0;
             state->start[p] = fresh ? e : -1;
+            state->doubles += e >= 0 && !fresh;
             if (fresh)
                 row[e >> 6] |= UINT64_C(1) << (e & 63);
         }

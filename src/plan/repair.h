@@ -9,8 +9,9 @@ typedef struct repair {
     neighbourhood *around;
     int32_t *start; /* [S] the current placement made legal: no expert twice on a rank, every expert served */
     uint64_t *home; /* [G, words] what each rank holds now */
-    int64_t forced; /* received experts of `start`: those that no live rank held */
-    int64_t moves;  /* received experts of the placement being looked at */
+    int64_t doubles; /* slots emptied in `start` because their rank holds the expert twice */
+    int64_t forced;  /* received experts of `start`: those that no live rank held */
+    int64_t moves;   /* received experts of the placement being looked at */
     int64_t
         peak; /* the most that this descent has received so far: a descent allowed so many gets here too */
 } repair;

@@ -365,6 +365,29 @@ static void bounds_of_free_shares_hold(void **state)
     assert_true(c.answer.bound > least - 1e-9 && c.answer.bound <= case_imbalance(&c));
 }
 
+/* An expert twice on a rank keeps one slot, and the reason says so; a move fills the other. */
+static void experts_twice_on_a_rank_are_told(void **state)
+{
+    (void)state;
+    static layer_case c;
+    static const int32_t current[] = {0, 0, 1, 2, 3, 0};
+    case_init(&c, 4, 3, 2);
+    for (int32_t e = 0; e < 4; e++)
+        c.load[e] = 10 - 2 * e;
+    memcpy(c.current, current, sizeof current);
+    c.problem.current = c.current;
+    c.problem.max_moves = 0;
+    case_refresh(&c);
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_null(case_problem(&c));
+    assert_int_equal(case_received(&c), 0);
+    assert_non_null(strstr(c.answer.reason, "twice"));
+    c.problem.max_moves = 1;
+    case_refresh(&c);
+    assert_int_equal(run(&c), EPLB_OK);
+    assert_true(case_received(&c) <= 1);
+}
+
 static void other_splits_are_refused(void **state)
 {
     (void)state;
@@ -421,6 +444,7 @@ int main(void)
         cmocka_unit_test(activated_replicas_are_spread),
         cmocka_unit_test(ties_of_activated_replicas_go_to_tokens),
         cmocka_unit_test(bounds_of_free_shares_hold),
+        cmocka_unit_test(experts_twice_on_a_rank_are_told),
         cmocka_unit_test(a_hair_reloads_nothing),
         cmocka_unit_test(spilled_replicas_are_mended),
         cmocka_unit_test(other_splits_are_refused),
