@@ -27,6 +27,12 @@ def unaligned(counts: Any) -> Any:
     return view
 
 
+@pytest.mark.parametrize("value", [-(2**31) - 1, 2**31, 2**32])
+def test_integers_do_not_wrap(value: int) -> None:
+    with pytest.raises(eplb.InvalidError, match=f"from .*{value}|to {value}"):
+        eplb.Placement(eplb.Topology(1, 2), np.array([[0, value]]), 1)
+
+
 class Subclass(np.ndarray):
     pass
 

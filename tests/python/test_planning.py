@@ -61,6 +61,60 @@ def test_current_bounds_the_moves(load: np.ndarray, rng: np.random.Generator) ->
     assert kept.placement == old.placement
 
 
+NODES = {"num_nodes": 2, "num_groups": 4}
+WINDOWS = {"policy": "windows"}
+
+
+@pytest.mark.parametrize(
+    "keyword, value, other, base",
+    [
+        ("policy", "auto", "deepseek", {}),
+        ("split", "equal", "weighted", {}),
+        ("num_groups", 1, 4, {"num_nodes": 2}),
+        ("spill", 0, 2, NODES),
+        ("cost", "tokens", "activated", {}),
+        ("tile", 128, 100_000, {"cost": "tiles"}),
+        ("work_limit", 0, 1, {"policy": "equal"}),
+        ("time_budget", 0.0, 1e-6, WINDOWS),
+        ("target", 0.0, 1.5, {"policy": "equal", "current": np.arange(240).reshape(6, 40) % 32}),
+        ("max_moves", None, 1, {"current": np.arange(240).reshape(6, 40) % 32}),
+        ("max_moves_total", None, 1, {"current": np.arange(240).reshape(6, 40) % 32}),
+        ("dead", (), (1,), {"num_slots": 48}),
+        ("rank_speed", None, [1, 2] * 4, {}),
+    ],
+)
+def test_every_keyword_has_an_effect(keyword: str, value: Any, other: Any, base: Any, rng: np.random.Generator) -> None:
+    load = np.rint(1e5 * np.exp(rng.standard_normal((8, 6, 32)))).astype(np.int64)
+    options = {"num_ranks": 8, "num_slots": 40, **base}
+    plans = [eplb.plan(load, **{**options, keyword: choice}) for choice in (value, other)]
+    assert plans[0].hash != plans[1].hash
+    assert eplb.plan(load, **options).hash == plans[0].hash, "the first value is not the default"
+
+
+def test_sources_have_an_effect(load: np.ndarray, rng: np.random.Generator) -> None:
+    one_sided = np.zeros((8, 6, 32), dtype=np.int64)
+    one_sided[:4, :, :16] = one_sided[4:, :, 16:] = 100
+    options: dict[str, Any] = {"num_ranks": 8, "num_slots": 40, **NODES, "spill": 3}
+    plans = [eplb.plan(load, **options, sources=sources) for sources in (one_sided, one_sided[::-1])]
+    assert plans[0].hash != plans[1].hash
+
+
+def test_spilled_replicas_are_told(load: np.ndarray) -> None:
+    plan = eplb.plan(load, num_ranks=8, num_slots=40, spill=2, **NODES)
+    assert 0 < plan.spilled <= 12 and plan.to_dict()["spilled"] == plan.spilled
+    assert "spilled" not in eplb.plan(load, num_ranks=8, num_slots=40, **NODES).to_dict()
+
+
+def test_rank_loads_are_by_shares(load: np.ndarray) -> None:
+    plan = eplb.plan(load, num_ranks=8, num_slots=40, split="weighted")
+    ranks = plan.rank_load()
+    expected = np.zeros((6, 8))
+    for layer, row in enumerate(plan.physical_to_logical):
+        np.add.at(expected[layer], np.arange(40) // 5, load[layer, row] * plan.shares[layer])
+    np.testing.assert_allclose(ranks, expected)
+    assert np.abs(ranks - plan.placement.rank_load(load)).max() > 1
+
+
 def test_the_ranks_of_current_are_the_default(load: np.ndarray) -> None:
     old = eplb.plan(load, num_ranks=8, num_slots=48, num_nodes=2, dead=[1])
     assert eplb.plan(load, current=old).topology == old.topology

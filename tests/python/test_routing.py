@@ -78,6 +78,14 @@ def test_positions_belong_to_the_caller(plan: eplb.Plan) -> None:
                 table.route([1], position, out)
 
 
+def test_ranks_start_apart(load: np.ndarray) -> None:
+    placement = eplb.Placement.initial(eplb.Topology(8, 16), 1, 32)
+    with eplb.Router.of(eplb.plan(load[:1], current=placement, max_moves=0)).table(0) as table:
+        starts = [table.start(rank) for rank in range(8)]
+        first = {tuple(table.route(np.arange(32), start.copy()).tolist()) for start in starts}
+    assert len({tuple(start) for start in starts}) == 4 == len(first)  # as many as replicas
+
+
 def test_tables_are_held_until_released(plan: eplb.Plan) -> None:
     router = eplb.Router.of(plan)
     held = router.table(0)

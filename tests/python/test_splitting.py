@@ -72,6 +72,19 @@ def test_resplit_is_exact(case: tuple[eplb.Placement, np.ndarray]) -> None:
     assert (warm.max_load, warm.bound) == (split.max_load, split.bound)
 
 
+def test_a_warm_start_starts_from_the_last(load: np.ndarray, rng: np.random.Generator) -> None:
+    """The same optimum by another split: nearer to the one before."""
+    solver = eplb.Resplit(eplb.plan(load, num_ranks=8, num_slots=48))
+    later = (load[0] * rng.uniform(0.7, 1.3, 32)).astype(np.int64)
+    quotas = []
+    for warm in (False, True):
+        solver.solve(load[0])
+        split = solver.solve(later, warm=warm)
+        quotas.append(split.quota)
+        assert split.max_load == eplb.Resplit(solver._placement).solve(later).max_load
+    assert (quotas[0] != quotas[1]).any()
+
+
 @given(cases(), st.data())
 def test_sources(case: tuple[eplb.Placement, np.ndarray], data: st.DataObject) -> None:
     placement, load = case
