@@ -132,6 +132,22 @@ static bool groups_stay(const layer_problem *problem, const int32_t *expert, boo
     return true;
 }
 
+/* Best shares for another policy's placement, and moves where it is far from the bound. *imbalance stays
+ * unless the placement may be used. False when memory is out. */
+static bool adopt(const layer_problem *problem, double bound, bool node_limited, arena *scratch,
+                  layer_answer *other, double *imbalance)
+{
+    bool stay = true;
+    if (node_limited && !groups_stay(problem, other->expert, &stay, scratch))
+        return false;
+    if (!stay)
+        return true;
+    if (!improve(problem, bound, 0, scratch, other, imbalance))
+        return false;
+    bool far = *imbalance > bound * (1.0 + WORTH_SEARCHING) && !node_limited; /* moves look at no node */
+    return !far || improve(problem, bound, INT64_MAX, scratch, other, imbalance);
+}
+
 /* Another policy's placement, an expert once per rank, under the best shares; taken if better than the
  * answer. A policy that cannot plan this input is passed over. */
 static eplb_status compare_with(const layer_problem *problem, layer_planner plan, bool node_limited,
@@ -157,13 +173,7 @@ static eplb_status compare_with(const layer_problem *problem, layer_planner plan
         return status;
     }
     double reached = *imbalance;
-    bool use = status == EPLB_OK;
-    if (use && node_limited && !groups_stay(problem, other.expert, &use, scratch))
-        return out_of_memory(problem, error);
-    if (use && !improve(problem, answer->bound, 0, scratch, &other, &reached))
-        return out_of_memory(problem, error);
-    bool far = reached > answer->bound * (1.0 + WORTH_SEARCHING) && !node_limited; /* moves look at no node */
-    if (use && far && !improve(problem, answer->bound, INT64_MAX, scratch, &other, &reached))
+    if (status == EPLB_OK && !adopt(problem, answer->bound, node_limited, scratch, &other, &reached))
         return out_of_memory(problem, error);
     if (reached < *imbalance - NEGLIGIBLE) {
         memcpy(answer->expert, other.expert, slots * sizeof *answer->expert);
@@ -517,18 +527,25 @@ static void take_repaired(const layer_problem *problem, const repaired_plan *rep
     answer->reason = repair_reason(&repaired->result, goal);
 }
 
+/* Where experts may live from now on: lost ones must be within the limit of moves. */
+static eplb_status read_current(const layer_problem *problem, const int32_t **homes, arena *scratch,
+                                eplb_error *error)
+{
+    eplb_status status = lost_experts_check(problem, scratch, error);
+    if (status == EPLB_OK && !repair_homes(problem, homes, scratch))
+        status = out_of_memory(problem, error);
+    return status;
+}
+
 static eplb_status plan_from_current(const layer_problem *problem, arena *scratch, layer_answer *answer,
                                      eplb_error *error)
 {
     fresh_plan fresh;
     repaired_plan repaired;
     const int32_t *homes;
-    eplb_status status = lost_experts_check(problem, scratch, error);
-    if (status != EPLB_OK)
-        return status;
-    if (!repair_homes(problem, &homes, scratch))
-        return out_of_memory(problem, error);
-    status = plan_fresh(problem, scratch, answer, &fresh, error);
+    eplb_status status = read_current(problem, &homes, scratch, error);
+    if (status == EPLB_OK)
+        status = plan_fresh(problem, scratch, answer, &fresh, error);
     if (status != EPLB_OK)
         return status;
     double bound = bound_for_repair(problem, &fresh, homes, answer->bound);
@@ -612,11 +629,9 @@ eplb_status plan_frontier_weighted(const layer_problem *problem, arena *scratch,
     frontier line = {points, capacity, 0};
     *num_points = 0;
     const int32_t *homes;
-    eplb_status status = lost_experts_check(problem, scratch, error);
+    eplb_status status = read_current(problem, &homes, scratch, error);
     if (status != EPLB_OK)
         return status;
-    if (!repair_homes(problem, &homes, scratch))
-        return out_of_memory(problem, error);
     repaired_plan plan;
     weighted_trail trail = {note_point, &line};
     double goal = problem->target_imbalance > 1.0 ? problem->target_imbalance : 1.0;
