@@ -80,6 +80,7 @@ static eplb_status keep_current(window_course *course, arena *scratch, eplb_erro
 {
     layer_problem sum = on_the_sum(course->problem, EPLB_SPLIT_EQUAL);
     sum.target_imbalance = (double)INT64_MAX; /* anything is good enough: it stays */
+    sum.max_spill = INT32_MAX;                /* replicas outside their node stay, too */
     layer_answer answer = {.expert = course->found, .bound = 1.0};
     clear_slots(course->found, sum.num_slots);
     return plan_layer_equal(&sum, scratch, &answer, error);
