@@ -20,8 +20,7 @@
 #define STEPS_PER_SLOT INT64_C(1000)
 #define LEAST_STEPS    INT64_C(50000)
 #define MOST_STEPS     INT64_C(400000)
-#define SUM_WORK       INT64_C(20000) /* for the plan on the sum: it is a start only */
-#define HEAT           0.003          /* of a search from nothing */
+#define HEAT           0.003 /* of a search from nothing */
 
 eplb_status window_plan_areas(const layer_problem *problem, const int32_t *expert, int32_t *expert_area,
                               arena *scratch, eplb_error *error)
@@ -61,7 +60,6 @@ static layer_problem on_the_sum(const layer_problem *problem, eplb_split split)
     sum.split = split;
     sum.num_windows = 1;
     sum.window_load = problem->load;
-    sum.work_limit = SUM_WORK;
     sum.max_spill = 0;
     sum.target_imbalance = 0.0;
     return sum;

@@ -8,10 +8,12 @@
 #include "base/error.h"
 #include "plan/window_course.h"
 
+#define SUM_WORK      INT64_C(20000) /* for the plan on the sum */
 #define FOLDS         4
 #define STEPS_PART    3    /* a trial's search takes 1 / STEPS_PART of the steps */
 #define MARGIN        0.04 /* over the number of windows: what the mean has to gain */
-#define LENIENCE      0.03 /* what it may lose where windows surely differ: a trial of few is chance, too */
+#define LENIENCE      0.03 /* what it may lose where windows surely differ, for a trial of few is chance */
+#define FEW           16   /* windows; of more the trial is less chance */
 #define SURELY_STATIC 3.0  /* up to so large a product of windows and variation they share */
 #define SURELY_DRIFTS 4.5
 
@@ -31,6 +33,7 @@ static eplb_status take_part(const layer_problem *problem, int32_t first, bool o
     part->total = 0;
     part->current = NULL;
     part->max_moves = INT64_MAX;
+    part->work_limit = SUM_WORK;
     for (int32_t t = 0; t < problem->num_windows; t++) {
         if ((t % FOLDS == first) == others)
             continue;
@@ -89,7 +92,8 @@ static bool is_won(const trial_sums *trial, int32_t num_windows)
     double gain = (trial->on_sum - trial->searched) / (double)trial->parts;
     double sure = (trial->drift / (double)trial->parts - SURELY_STATIC) / (SURELY_DRIFTS - SURELY_STATIC);
     sure = sure < 0.0 ? 0.0 : sure > 1.0 ? 1.0 : sure;
-    return gain > (1.0 - sure) * MARGIN / (double)num_windows - sure * LENIENCE;
+    double windows = (double)num_windows, lenience = num_windows > FEW ? LENIENCE * FEW / windows : LENIENCE;
+    return gain > (1.0 - sure) * MARGIN / windows - sure * lenience;
 }
 
 eplb_status window_trial(const layer_problem *problem, const window_aim *aim, int64_t steps, bool *wins,
