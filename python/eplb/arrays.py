@@ -107,7 +107,9 @@ def as_int64(value: Any, name: str) -> NDArray[np.int64]:
     """Counts as C-contiguous int64; floats must be whole."""
     array = as_numpy(value, name)
     if array.dtype.kind == "f" and array.size:
-        if not np.array_equal(array, np.floor(array)) or np.abs(array).max() >= 2.0**63:
+        if np.isfinite(array).all() and np.abs(array).max() >= 2.0**63:
+            raise LoadOverflowError(f"{name} holds {np.abs(array).max()}, which exceeds int64")
+        if not np.array_equal(array, np.floor(array)) or not np.isfinite(array).all():
             raise InvalidError(f"{name} has dtype {array.dtype} and is not whole: expected token counts")
         array = array.astype(np.int64)
     return as_integers(array, name, np.int64)

@@ -50,6 +50,8 @@ def heatmap(relative: NDArray[np.float64], what: str, axes: Any = None) -> Any:
     image = axes.imshow(
         relative.T, aspect="auto", interpolation="nearest", cmap="RdBu_r", vmin=1 - reach, vmax=1 + reach
     )
+    for axis in (axes.xaxis, axes.yaxis):  # there is no layer 2.5
+        axis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("layer")
     axes.set_ylabel(what)
     axes.figure.colorbar(image, ax=axes, label=f"load of the {what} / mean of the layer")

@@ -117,6 +117,21 @@ class SavedPlan(NamedTuple):
     lower_bound: NDArray[np.float64] | None
     hash: int
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same placement, split and shares for the same ranks and groups; figures play no part."""
+        return (
+            isinstance(other, SavedPlan)
+            and (self.hash, self.num_groups, self.split) == (other.hash, other.num_groups, other.split)
+            and self.placement == other.placement
+            and np.array_equal(self.shares if self.shares is not None else (), other.shares if other.shares is not None else ())
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return self.hash
+
 
 def _of_topology(topology: Topology) -> dict[str, Any]:
     """The ranks; what only repeats a default is left out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from eplb._eplb import ffi, lib
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["create", "ffi", "keep_exception", "lib", "new_error", "pointer", "pointer_or_null", "raise_for", "text", "view"]
+__all__ = ["Handle", "create", "ffi", "keep_exception", "lib", "new_error", "pointer", "pointer_or_null", "raise_for", "text", "view"]
 
 _CLASS_OF_STATUS: dict[int, type[errors.EplbError]] = {
     lib.EPLB_ERROR_INVALID: errors.InvalidError,
@@ -62,6 +62,19 @@ def create(function: Any, destroy: Any, *arguments: Any) -> Any:
     error = new_error()
     raise_for(function(out, *arguments, ffi.NULL, error), error)
     return ffi.gc(out[0], destroy)
+
+
+class Handle:
+    """Base of what changes in use or is handed back: a copy would share the memory behind it and release it twice."""
+
+    def __copy__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: make another")
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        self.__copy__()
 
 
 class _View:

@@ -277,7 +277,8 @@ def plan(
     time_budget : float
         Seconds; 0 is none. With it the answer depends on the clock.
     progress : callable, optional
-        Called with (done, total); returning False cancels (:class:`CancelledError`).
+        Called with (done, total); returning False cancels (:class:`CancelledError`). Without one, Ctrl-C is still seen
+        between layers in the main thread.
 
     Returns
     -------

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eplb import arrays
-from eplb.native import create, ffi, lib, new_error, pointer, pointer_or_null, raise_for
+from eplb.native import Handle, create, ffi, lib, new_error, pointer, pointer_or_null, raise_for
 
 
 class RealtimePlan(NamedTuple):
@@ -26,7 +26,7 @@ class RealtimePlan(NamedTuple):
     total_tokens: int
 
 
-class Realtime:
+class Realtime(Handle):
     """A planner for batches: masters stay, spare slots are filled anew for each batch. One thread at a time.
 
     Planning allocates nothing in the library; what comes back is new for each batch.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
@@ -26,6 +27,11 @@ class _Progress:
 
     def call(self, done: int, total: int) -> bool:
         return self.function(done, total) is not False
+
+
+def _poll() -> _Progress | None:
+    """In the main thread, where signals arrive, a callback that does nothing lets Ctrl-C through between layers."""
+    return _Progress(lambda done, total: True) if threading.current_thread() is threading.main_thread() else None
 
 
 @ffi.def_extern(name="eplb_python_progress", error=False, onerror=keep_exception)
@@ -85,6 +91,15 @@ def _fill_cost(params: Any, cost: str | Mapping[str, int], tile: int) -> None:
     params.cost.tile_tokens = arrays.size(tile, "tile")
 
 
+def _name(value: Any, keyword: str) -> str:
+    """A name that C reads as a whole."""
+    if not isinstance(value, str):
+        raise TypeError(f"{keyword} is a {type(value).__name__}: expected a name")
+    if "\0" in value:
+        raise InvalidError(f"{keyword} {value!r}: expected a name without NUL")
+    return value
+
+
 def _limit(value: int | None, name: str) -> int:
     return lib.EPLB_UNLIMITED if value is None else arrays.size(value, name, 2**63 - 1)
 
@@ -134,15 +149,15 @@ class Request:
         for limit, keyword in ((max_moves, "max_moves"), (max_moves_total, "max_moves_total")):
             if _limit(limit, keyword) != lib.EPLB_UNLIMITED and current is None:
                 raise InvalidError(f"{keyword} needs current: moves are counted from a placement")
-        if split not in SPLITS:
+        if _name(split, "split") not in SPLITS:
             raise InvalidError(f"split {split!r}: expected equal, weighted or batch")
         self.current = _as_placement(current, self.topology, self.load.num_experts)
         self.sources = None if sources is None else as_load(sources)
         for given in (load, sources):
             if isinstance(given, Load):  # an array was checked just now
                 given._check()
-        self._policy = ffi.new("char[]", policy.encode())
-        self._progress = None if progress is None else _Progress(progress)
+        self._policy = ffi.new("char[]", _name(policy, "policy").encode("utf-8", "replace"))
+        self._progress = _Progress(progress) if progress is not None else _poll()
         self._context = ffi.NULL if self._progress is None else ffi.new_handle(self._progress)
         self._params = params = ffi.new("eplb_plan_params *")
         lib.eplb_plan_params_init(params, ffi.sizeof("eplb_plan_params"))

@@ -11,7 +11,7 @@ from eplb import arrays
 from eplb.document import SavedPlan
 from eplb.errors import InvalidError
 from eplb.load import as_load
-from eplb.native import ffi, lib, new_error, pointer, pointer_or_null, raise_for, view
+from eplb.native import Handle, ffi, lib, new_error, pointer, pointer_or_null, raise_for, view
 from eplb.placement import Placement, as_placement, as_shares
 from eplb.planning import Plan
 from eplb.topology import Topology
@@ -38,7 +38,7 @@ def _as_positions(position: Any, experts: int) -> NDArray[np.int32]:
     return array
 
 
-class RouteTable:
+class RouteTable(Handle):
     """One layer's table, held unchanged until it is released: use it in a ``with`` block, once per batch.
 
     Made by :meth:`Router.table`. :attr:`block` is what ``eplb/route_select.h`` reads on a host or a device.
@@ -84,7 +84,7 @@ class RouteTable:
         Source: ``eplb_route_start``.
         """
         position = np.zeros(self._router.num_experts, dtype=np.int32)
-        lib.eplb_route_start(self._held(), arrays.size(rank, "rank"), pointer(position, "int32_t"))
+        lib.eplb_route_start(self._held(), self._router._rank(rank), pointer(position, "int32_t"))
         return position
 
     def release(self) -> None:
@@ -106,7 +106,7 @@ class RouteTable:
             self.release()
 
 
-class Router:
+class Router(Handle):
     """Tables that send each expert's tokens to its replicas in the planned shares.
 
     One thread may update at a time while any number read. Blocks stay at fixed addresses.
@@ -153,6 +153,7 @@ class Router:
         raise_for(lib.eplb_router_create(out, params, ffi.NULL, error), error)
         self._handle = ffi.gc(out[0], lib.eplb_router_destroy)
         self.num_layers, self.num_experts, self.rule = num_layers, num_experts, rule
+        self._num_ranks = topology.num_ranks
         self._positions = np.zeros((num_layers, num_experts), dtype=np.int32)
 
     @classmethod
@@ -231,6 +232,12 @@ class Router:
             self._handle, self._layer(layer), placement._handle, pointer(tokens, "int64_t"), error
         )
         raise_for(status, error)
+
+    def _rank(self, rank: int) -> int:
+        number = arrays.size(rank, "rank")
+        if number >= self._num_ranks:
+            raise InvalidError(f"rank {number}: expected 0 to {self._num_ranks - 1}", rank=number)
+        return number
 
     def _layer(self, layer: int) -> int:
         number = arrays.size(layer, "layer")

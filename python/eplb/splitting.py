@@ -9,7 +9,7 @@ import numpy as np
 from eplb import arrays
 from eplb.document import SavedPlan
 from eplb.errors import InvalidError
-from eplb.native import create, ffi, lib, new_error, pointer, raise_for
+from eplb.native import Handle, create, ffi, lib, new_error, pointer, raise_for
 from eplb.placement import Placement, as_placement
 from eplb.planning import Plan
 from eplb.topology import Topology
@@ -41,7 +41,7 @@ class BatchSplit(NamedTuple):
         return self.bound_load / self.bound_speed if self.bound_speed else 0.0
 
 
-class Resplit:
+class Resplit(Handle):
     """The exact split of batches over one layer of a placement. Allocates nothing after creation; one thread at a time.
 
     Parameters

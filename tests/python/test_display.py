@@ -98,6 +98,7 @@ def test_heatmap(load: np.ndarray) -> None:
         assert image.shape[1] == 6 and axes.get_xlabel() == "layer"
         axes.figure.savefig("/dev/null", format="png")
     np.testing.assert_allclose(plan.heatmap().get_images()[0].get_array().max(axis=0), plan.imbalance)
+    assert all(float(tick).is_integer() for tick in plan.heatmap().get_xticks())
     mine = matplotlib.pyplot.subplots()[1]
     assert plan.heatmap(mine) is mine
     matplotlib.pyplot.close("all")

@@ -78,6 +78,13 @@ def test_limits_of_moves_mean_the_same(word: str, keyword: Any, load: np.ndarray
     assert 5 <= plan.moves.received <= (12 if word == "2" else 5)
 
 
+def test_saved_plans_compare(load: np.ndarray, tmp_path: pathlib.Path) -> None:
+    for name, slots in (("a", 40), ("b", 40), ("c", 48)):
+        eplb.plan(load, num_ranks=8, num_slots=slots, split="weighted").save(tmp_path / name)
+    one, same, other = (eplb.read_plan(tmp_path / name) for name in "abc")
+    assert one == same and not one != same and one != other and len({one, same, other}) == 2
+
+
 def test_moves_are_written_with_a_current_placement(load: np.ndarray) -> None:
     old = eplb.Placement.initial(eplb.Topology(8, 5), 6, 32)
     plan = eplb.plan(load, old.topology, current=old)

@@ -61,8 +61,8 @@ def test_current_bounds_the_moves(load: np.ndarray, rng: np.random.Generator) ->
     assert kept.placement == old.placement
 
 
-NODES = {"num_nodes": 2, "num_groups": 4}
-WINDOWS = {"policy": "windows"}
+NODES: dict[str, Any] = {"num_nodes": 2, "num_groups": 4}
+WINDOWS: dict[str, Any] = {"policy": "windows"}
 
 
 @pytest.mark.parametrize(
@@ -206,6 +206,9 @@ def test_groups_stay_on_their_node(load: np.ndarray) -> None:
         ({}, eplb.InvalidError, "give a topology"),
         ({"num_ranks": 8, "num_slots": 16}, eplb.InfeasibleError, "16"),
         ({"num_ranks": 8, "policy": "best"}, eplb.InvalidError, "best"),
+        ({"num_ranks": 8, "policy": "auto\0x"}, eplb.InvalidError, "expected a name without NUL"),
+        ({"num_ranks": 8, "policy": None}, TypeError, "policy is a NoneType"),
+        ({"num_ranks": 8, "split": []}, TypeError, "split is a list"),
         ({"num_ranks": 8, "split": "half"}, eplb.InvalidError, "'half': expected equal"),
         ({"num_ranks": 8, "cost": "time"}, eplb.InvalidError, "'time': expected tokens"),
         ({"num_ranks": 8, "cost": {"tokens": -1}}, eplb.InvalidError, "-1"),

@@ -211,9 +211,11 @@ except BaseException as problem:
 """
 
 
-def test_control_c_during_a_plan() -> None:
+@pytest.mark.parametrize("progress", [True, False])
+def test_control_c_during_a_plan(progress: bool) -> None:
     """The signal waits for Python: it is raised on entry to the callback, before any `try` of it."""
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    code = INTERRUPTED if progress else INTERRUPTED.replace(", progress=progress", "").replace("\ntry:", "\nprogress(0, 0)\ntry:")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == ("KeyboardInterrupt", "")
 
 
@@ -225,6 +227,14 @@ def test_neither_torch_nor_matplotlib_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_changes_in_use_is_not_copied(load: np.ndarray) -> None:
+    router = eplb.Router.of(eplb.plan(load, num_ranks=8, num_slots=40))
+    for value in (router, router.table(0), eplb.Resplit(eplb.plan(load, num_ranks=8)), eplb.Realtime(8, 2)):
+        for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="cannot be copied or pickled"):
+                duplicate(value)
 
 
 def test_nouns_go_to_other_processes(load: np.ndarray) -> None:

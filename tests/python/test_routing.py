@@ -81,6 +81,8 @@ def test_positions_belong_to_the_caller(plan: eplb.Plan) -> None:
 def test_ranks_start_apart(load: np.ndarray) -> None:
     placement = eplb.Placement.initial(eplb.Topology(8, 16), 1, 32)
     with eplb.Router.of(eplb.plan(load[:1], current=placement, max_moves=0)).table(0) as table:
+        with pytest.raises(eplb.InvalidError, match="rank 8: expected 0 to 7"):
+            table.start(8)
         starts = [table.start(rank) for rank in range(8)]
         first = {tuple(table.route(np.arange(32), start.copy()).tolist()) for start in starts}
     assert len({tuple(start) for start in starts}) == 4 == len(first)  # as many as replicas
