@@ -310,27 +310,34 @@ static eplb_status search_spilled(window_course *course, arena *scratch, eplb_er
     return status;
 }
 
+/* The search, with replicas outside their node where that is allowed. */
+static eplb_status search_anew(window_course *course, bool spills, arena *scratch, eplb_error *error)
+{
+    if (spills && course->problem->num_windows == 1 && course->aim->any_share)
+        return EPLB_OK; /* one window that is split anew needs no more than the weighted plans of spill.c */
+    if (spills)
+        return search_spilled(course, scratch, error);
+    eplb_status status = window_course_aim(course, scratch, error);
+    if (status == EPLB_OK)
+        status = window_course_search(course, scratch, error);
+    return status == EPLB_OK ? relabel_and_compare(course, course->aim->reason, scratch, error) : status;
+}
+
 static eplb_status plan_from_nothing(window_course *course, arena *scratch, eplb_error *error)
 {
     const layer_problem *problem = course->problem;
     bool spills = problem->max_spill > 0 && is_node_limited(problem), wins = true;
+    bool tried = !spills && problem->num_windows >= WINDOW_TRIAL_LEAST && !is_stopped(problem);
     eplb_status status = EPLB_OK;
-    if (!spills && !is_stopped(problem))
+    if (tried)
         status = window_trial(problem, course->aim, course->steps, &wins, scratch, error);
     /* Where the search has won on windows not seen, the recorded ones speak for shares fitted to them. */
-    bool tried = !spills && problem->num_windows >= WINDOW_TRIAL_LEAST;
     if (status == EPLB_OK)
         status = window_course_on_sum(course, course->aim->any_share && !(tried && wins), scratch, error);
     if (status != EPLB_OK || !wins || is_stopped(problem) ||
         (course->best_score <= WINDOW_PERFECT && course->best_excess == 0))
         return status;
-    if (spills) /* one window that is split anew needs no more than the weighted plans of spill.c */
-        return problem->num_windows == 1 && course->aim->any_share ? EPLB_OK
-                                                                   : search_spilled(course, scratch, error);
-    status = window_course_aim(course, scratch, error);
-    if (status == EPLB_OK)
-        status = window_course_search(course, scratch, error);
-    return status == EPLB_OK ? relabel_and_compare(course, course->aim->reason, scratch, error) : status;
+    return search_anew(course, spills, scratch, error);
 }
 
 static eplb_status plan_from_current(window_course *course, arena *scratch, eplb_error *error)
