@@ -7,7 +7,7 @@ if(TARGET eplb_command)
     string(REPLACE "/" "." name ${name})
     add_test(NAME ${name} COMMAND ${EPLB_TEST_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/golden/run.py
                                   --eplb $<TARGET_FILE:eplb_command> ${case})
-    set_tests_properties(${name} PROPERTIES LABELS golden TIMEOUT 60)
+    set_tests_properties(${name} PROPERTIES LABELS golden TIMEOUT 300)
   endforeach()
 endif()
 
