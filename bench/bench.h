@@ -21,7 +21,6 @@ typedef struct bench_options {
 void bench_row(bench_report *report, const char *name);
 /* Adds a figure to the current row; the key carries the unit where there is one ("plan_ms", "ratio"). */
 void bench_number(bench_report *report, const char *key, double value);
-void bench_text(bench_report *report, const char *key, const char *value);
 
 /* Monotonic seconds. */
 double bench_seconds(void);

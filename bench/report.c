@@ -1,4 +1,4 @@
-/* A bench's rows of figures, and their two forms. Keys and texts are copied; a lost figure is remembered, so
+/* A bench's rows of figures, and their two forms. Names and keys are copied; a lost figure is remembered, so
  * that a report is complete or says that it is not. */
 #include "report.h"
 
@@ -16,7 +16,6 @@ enum { MAX_FIGURES = 20 };
 
 typedef struct figure {
     char *key;
-    char *text; /* NULL: a number */
     double number;
 } figure;
 
@@ -42,10 +41,8 @@ void bench_report_destroy(bench_report *report)
     if (report == NULL)
         return;
     for (size_t i = 0; i < report->count; i++) {
-        for (int j = 0; j < report->rows[i].count; j++) {
+        for (int j = 0; j < report->rows[i].count; j++)
             free(report->rows[i].figures[j].key);
-            free(report->rows[i].figures[j].text);
-        }
         free(report->rows[i].name);
     }
     free(report->rows);
@@ -102,13 +99,6 @@ void bench_number(bench_report *report, const char *key, double value)
         one->number = value;
 }
 
-void bench_text(bench_report *report, const char *key, const char *value)
-{
-    figure *one = add_figure(report, key);
-    if (one != NULL)
-        one->text = copy_text(report, value);
-}
-
 static bool same_figures(const row *a, const row *b)
 {
     if (a->count != b->count)
@@ -127,13 +117,8 @@ static void print_rows(const row *rows, size_t count, FILE *out)
     table *cells = table_create(heads);
     for (size_t i = 0; i < count; i++) {
         table_cell(cells, "%s", rows[i].name);
-        for (int j = 0; j < rows[i].count; j++) {
-            const figure *one = &rows[i].figures[j];
-            if (one->text != NULL)
-                table_cell(cells, "%s", one->text);
-            else
-                table_cell(cells, "%.6g", one->number);
-        }
+        for (int j = 0; j < rows[i].count; j++)
+            table_cell(cells, "%.6g", rows[i].figures[j].number);
     }
     (void)table_print(out, cells, 0);
     table_destroy(cells);
@@ -184,12 +169,8 @@ eplb_status bench_report_json(const bench_report *report, const char *path, io_e
         const row *one = &report->rows[i];
         json_begin_object(&json);
         json_key_string(&json, "name", one->name);
-        for (int j = 0; j < one->count; j++) {
-            if (one->figures[j].text != NULL)
-                json_key_string(&json, one->figures[j].key, one->figures[j].text);
-            else
-                json_key_double(&json, one->figures[j].key, one->figures[j].number);
-        }
+        for (int j = 0; j < one->count; j++)
+            json_key_double(&json, one->figures[j].key, one->figures[j].number);
         json_end_object(&json);
     }
     json_end_array(&json);

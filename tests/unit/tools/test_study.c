@@ -33,12 +33,6 @@ void bench_number(bench_report *report, const char *key, double value)
         fail_msg("unexpected key %s", key);
 }
 
-void bench_text(bench_report *report, const char *key, const char *value)
-{
-    (void)report;
-    fail_msg("unexpected text %s: %s", key, value);
-}
-
 static void expect_mean(const char *name, double least, double most)
 {
     for (int i = 0; i < num_rows; i++) {
