@@ -2,7 +2,7 @@
  *
  * Strict (RFC 8259) up to the meaning of strings: escapes are checked, not decoded, since only plain keys
  * matter. Depth is bounded by JSON_MAX_DEPTH. Errors name line and column. Documents that are needed whole go
- * through jansson (document.h). */
+ * through jansson (json_fields.h). */
 #ifndef IO_JSON_READER_H
 #define IO_JSON_READER_H
 

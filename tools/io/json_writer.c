@@ -168,12 +168,6 @@ void json_bool(json_writer *writer, bool value)
     io_output_text(writer->output, value ? "true" : "false");
 }
 
-void json_none(json_writer *writer)
-{
-    separate(writer);
-    io_output_text(writer->output, "null");
-}
-
 void json_key_string(json_writer *writer, const char *key, const char *value)
 {
     json_key(writer, key);

@@ -35,7 +35,6 @@ void json_text(json_writer *writer, const char *value); /* UTF-8 */
 void json_int(json_writer *writer, int64_t value);
 void json_double(json_writer *writer, double value);
 void json_bool(json_writer *writer, bool value);
-void json_none(json_writer *writer);
 
 /* Key and value in one call. */
 void json_key_string(json_writer *writer, const char *key, const char *value);

@@ -163,12 +163,6 @@ eplb_status npz_writer_close(npz_writer *writer, io_output *output, io_error *er
     return status;
 }
 
-void npz_writer_send_only_array(npz_writer *writer, io_output *output)
-{
-    io_output_write(output, writer->members[0].bytes, writer->members[0].used);
-    npz_writer_abandon(writer);
-}
-
 void npz_writer_abandon(npz_writer *writer)
 {
     if (writer == NULL)

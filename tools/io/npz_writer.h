@@ -20,8 +20,6 @@ eplb_status npz_writer_array(npz_writer *writer, const char *member, npy_kind ki
 eplb_status npz_writer_scalar(npz_writer *writer, const char *member, int64_t value, io_error *error);
 /* Sends the archive to the output (which stays open) and frees the writer. */
 eplb_status npz_writer_close(npz_writer *writer, io_output *output, io_error *error);
-/* Sends the bytes of the first member alone, a whole .npy file, and frees the writer. */
-void npz_writer_send_only_array(npz_writer *writer, io_output *output);
 void npz_writer_abandon(npz_writer *writer);
 
 #endif

@@ -19,16 +19,6 @@ const char *io_format_name(int index)
     return index >= 0 && index < IO_FORMAT_COUNT ? format_names[index] : NULL;
 }
 
-bool io_format_from_name(const char *name, io_format *format)
-{
-    for (int i = 0; i < IO_FORMAT_COUNT; i++)
-        if (strcmp(name, format_names[i]) == 0) {
-            *format = (io_format)i;
-            return true;
-        }
-    return false;
-}
-
 bool io_format_keeps_shares(io_format format)
 {
     return format == IO_FORMAT_JSON || format == IO_FORMAT_NPZ;

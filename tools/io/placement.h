@@ -27,8 +27,6 @@ typedef enum io_format {
 
 /* "json", "npz", "sglang", "vllm", "vllm-ascend", "trtllm"; NULL past the end. */
 const char *io_format_name(int index);
-/* False if no format has that name. */
-bool io_format_from_name(const char *name, io_format *format);
 /* True if the format keeps unequal shares; others lose them (the command should warn). */
 bool io_format_keeps_shares(io_format format);
 
@@ -94,11 +92,9 @@ typedef struct io_document_options {
 /* Reads a placement file; "-" is standard input, `options` may be NULL. On failure *document is empty. */
 eplb_status io_document_read(const char *path, const io_document_options *options, io_document *document,
                              io_error *error);
-/* What a plan or a placement says, copied. `with_moves`: the plan had a current placement. */
+/* What a plan says, copied. `with_moves`: the plan had a current placement. */
 eplb_status io_document_from_plan(const eplb_plan *plan, bool with_moves, io_document *document,
                                   io_error *error);
-eplb_status io_document_from_placement(const eplb_placement *placement, io_document *document,
-                                       io_error *error);
 /* Adds copies of the figures' arrays. Errors: MEMORY. */
 eplb_status io_document_take_windows(io_document *document, const io_window_figures *figures,
                                      io_error *error);

@@ -17,7 +17,6 @@ struct io_topk {
     int32_t width;
     int32_t num_experts;
     int32_t num_groups;
-    int64_t sequence_length;
     int64_t buffer[4096];
 };
 
@@ -42,8 +41,6 @@ static eplb_status open_archive(io_topk *topk, io_error *error)
         status = optional_scalar(topk, "num_experts", EPLB_MAX_EXPERTS, &experts, error);
     if (status == EPLB_OK)
         status = optional_scalar(topk, "num_groups", EPLB_MAX_EXPERTS, &groups, error);
-    if (status == EPLB_OK)
-        status = optional_scalar(topk, "sequence_length", INT64_MAX, &topk->sequence_length, error);
     if (status == EPLB_OK)
         status = io_array_open_member(&topk->array, topk->archive, "topk", error);
     topk->num_experts = (int32_t)experts;
@@ -167,11 +164,6 @@ int32_t io_topk_num_experts(const io_topk *topk)
 int32_t io_topk_num_groups(const io_topk *topk)
 {
     return topk->num_groups;
-}
-
-int64_t io_topk_sequence_length(const io_topk *topk)
-{
-    return topk->sequence_length;
 }
 
 const char *io_topk_name(const io_topk *topk)

@@ -90,7 +90,7 @@ static void test_plan_round_trip(void **state)
 static void test_nouns(void **state)
 {
     (void)state;
-    io_document document, again;
+    io_document document;
     io_error error = {0};
     eplb_placement *placement;
     read_document(file_with_text("plan", full_plan), 0, &document);
@@ -98,13 +98,11 @@ static void test_nouns(void **state)
     const eplb_topology *topology = eplb_placement_topology(placement);
     assert_int_equal(eplb_topology_num_live_ranks(topology), 2);
     assert_int_equal(eplb_topology_first_slot(topology)[2], 4);
-    assert_int_equal(io_document_from_placement(placement, &again, &error), EPLB_OK);
-    assert_int_equal(again.rank_slots[1], 3);
-    assert_int_equal(again.rank_node[1], 1);
-    assert_int_equal(again.rank_alive[2], 0);
-    assert_int_equal(again.rank_speed[1], 2);
-    assert_memory_equal(again.physical_to_logical, document.physical_to_logical, 10 * sizeof(int32_t));
-    io_document_clear(&again);
+    assert_int_equal(eplb_topology_rank_node(topology)[1], 1);
+    assert_int_equal(eplb_topology_rank_alive(topology)[2], 0);
+    assert_int_equal(eplb_topology_rank_speed(topology)[1], 2);
+    assert_memory_equal(eplb_placement_physical_to_logical(placement), document.physical_to_logical,
+                        10 * sizeof(int32_t));
     eplb_placement_destroy(placement);
     io_document_clear(&document);
 }
@@ -197,8 +195,7 @@ static void test_every_format_keeps_the_slots(void **state)
     small_document(&document);
     for (int i = 0; i < IO_FORMAT_COUNT; i++) {
         io_error error = {0};
-        io_format format;
-        assert_true(io_format_from_name(io_format_name(i), &format) && (int)format == i);
+        io_format format = (io_format)i;
         if (io_document_write(&document, format, file_path("out"), 3, &error) != EPLB_OK)
             fail_msg("%s", error.text);
         read_document(file_path("out"), 2, &again);
@@ -219,8 +216,6 @@ static void test_every_format_keeps_the_slots(void **state)
     io_document_clear(&again);
     io_document_clear(&document);
     assert_null(io_format_name(IO_FORMAT_COUNT));
-    io_format none;
-    assert_false(io_format_from_name("yaml", &none));
 }
 
 static void assert_text(io_format format, const char *expected)

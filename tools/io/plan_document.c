@@ -1,5 +1,5 @@
-/* Documents from the library's nouns: copies of what a plan or a placement says, so that a file can be
- * written after they are gone. Arrays that only repeat a default are left out. */
+/* A document of a plan: copies of what the plan says, so that a file can be written after it is gone. Arrays
+ * that only repeat a default are left out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,14 +83,6 @@ static eplb_status finish(io_document *document, bool failed, io_error *error)
         return EPLB_OK;
     io_document_clear(document);
     return io_fail_memory(error, "the plan", "a copy to write");
-}
-
-eplb_status io_document_from_placement(const eplb_placement *placement, io_document *document,
-                                       io_error *error)
-{
-    bool failed = false;
-    take_placement(placement, document, &failed);
-    return finish(document, failed, error);
 }
 
 eplb_status io_document_from_plan(const eplb_plan *plan, bool with_moves, io_document *document,
