@@ -57,24 +57,18 @@ static double peak_kilobytes(const char *path)
 
 static bool write_windows(const char *path, int32_t windows)
 {
-    static int64_t counts[EXPERTS];
-    static int32_t rows[LAYERS * EXPERTS];
+    static int64_t rows[LAYERS * EXPERTS];
     static double weights[EXPERTS];
     io_load_writer *writer;
     random_state random = random_seed(1);
-    if (io_load_writer_open(&writer, path, windows, LAYERS, EXPERTS, EPLB_ELEMENT_INT32, NULL) != EPLB_OK)
+    if (io_load_writer_open(&writer, path, windows, LAYERS, EXPERTS, EPLB_ELEMENT_INT64, NULL) != EPLB_OK)
         return false;
     for (int32_t t = 0; t < windows; t++) {
         for (size_t l = 0; l < LAYERS; l++) {
             synthetic_lognormal(&random, 0.5, EXPERTS, weights);
-            synthetic_counts(weights, EXPERTS, 256000.0, 0, counts);
-            for (size_t e = 0; e < EXPERTS; e++)
-                rows[l * EXPERTS + e] = (int32_t)counts[e];
+            synthetic_counts(weights, EXPERTS, 256000.0, 0, rows + l * EXPERTS);
         }
-        if (io_load_writer_window(writer, rows, NULL) != EPLB_OK) {
-            io_load_writer_abandon(writer);
-            return false;
-        }
+        io_load_writer_window(writer, rows);
     }
     return io_load_writer_close(writer, NULL) == EPLB_OK;
 }

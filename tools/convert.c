@@ -56,8 +56,8 @@ static int write_load(const command *self, const convert_values *values, const e
     int32_t windows = eplb_load_num_windows(load), layers = eplb_load_num_layers(load);
     int32_t experts = eplb_load_num_experts(load), scale = eplb_load_scale_log2(load);
     size_t cells = (size_t)layers * (size_t)experts;
-    io_load_writer *writer = NULL;
-    io_error error = {.status = EPLB_OK};
+    io_load_writer *writer;
+    io_error error;
     if (values->output == NULL && isatty(STDOUT_FILENO))
         return complain(self, "standard output is a terminal and .npy is binary; pass -o FILE");
     union {
@@ -79,9 +79,7 @@ static int write_load(const command *self, const convert_values *values, const e
             else
                 counts.whole[i] = count;
         }
-        status = io_load_writer_window(writer, counts.any, &error);
-        if (status != EPLB_OK)
-            io_load_writer_abandon(writer);
+        io_load_writer_window(writer, counts.any);
     }
     free(counts.any);
     if (status == EPLB_OK)

@@ -44,16 +44,15 @@ eplb_status io_load_read(const char *path, const io_load_options *options, io_lo
 void io_load_clear(io_load *load);
 
 /* Writes windows one by one; the kind follows the end of the path: .npz (array `counts`), .json, .csv, else
- * .npy. Element: INT32, INT64 or FLOAT64 (.npy and .npz); counts of a window are [L, E] in that element. T =
- * 0 drops the first dimension: one window, shape [L, E]. */
+ * .npy. Element: INT64 or FLOAT64; counts of a window are [L, E] in that element. T = 0 drops the first
+ * dimension: one window, shape [L, E]. Errors of writing stick until the writer is closed. */
 typedef struct io_load_writer io_load_writer;
 eplb_status io_load_writer_open(io_load_writer **writer, const char *path, int32_t num_windows,
                                 int32_t num_layers, int32_t num_experts, eplb_element element,
                                 io_error *error);
-eplb_status io_load_writer_window(io_load_writer *writer, const void *counts, io_error *error);
-/* Completes the file: it exists whole when this returns OK, and not at all otherwise. Frees the writer. */
+void io_load_writer_window(io_load_writer *writer, const void *counts);
+/* Completes the file: it exists whole when this returns OK, and not at all otherwise. INTERNAL: other windows
+ * than were announced. Frees the writer. */
 eplb_status io_load_writer_close(io_load_writer *writer, io_error *error);
-/* Gives up: nothing is left behind. NULL is fine. */
-void io_load_writer_abandon(io_load_writer *writer);
 
 #endif

@@ -1,174 +1,218 @@
-/* Writes an .npz archive through libzip, into memory: libzip goes back to fill in sizes, which a pipe cannot.
- */
+/* Writes an .npz archive: a zip whose members are stored (PKWARE's APPNOTE, 4.3). A member's checksum follows
+ * its bytes, which no reader minds that goes by the directory at the end, as all do that read .npz. Every
+ * size is written in 64 bits (zip64), so that one layout serves arrays of any size. */
 #include "io/npz_writer.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <zip.h>
+#include <zlib.h>
 
 #include "io/host_order.h"
 
-#define MAX_MEMBERS 16
+#define IN_ZIP64           0xffffffffu /* stands for a number of 32 bits that the zip64 field has */
+#define FIRST_DAY          0x21        /* 1980-01-01, the least date there is */
+#define ZIP64_VERSION      45
+#define CHECKSUM_FOLLOWS   8
+#define DIRECTORY_END_SIZE 56 /* of the zip64 form */
 
-typedef struct npz_member {
-    char name[80];
-    unsigned char *bytes;
+/* Fields of a zip's structures, little-endian one behind the other. */
+typedef struct fields {
+    unsigned char bytes[160];
     size_t used;
-    size_t size;
-    size_t item_bytes;
-} npz_member;
+} fields;
 
-struct npz_writer {
-    char *name;
-    int num_members;
-    npz_member members[MAX_MEMBERS];
-};
-
-eplb_status npz_writer_open(npz_writer **result, const char *name, io_error *error)
+static void put(fields *record, int bytes, uint64_t value)
 {
-    *result = NULL;
-    npz_writer *writer = calloc(1, sizeof *writer);
-    if (writer == NULL)
-        return io_fail_memory(error, name, "an archive");
-    writer->name = strdup(name);
-    if (writer->name == NULL) {
-        free(writer);
-        return io_fail_memory(error, name, "an archive");
-    }
-    *result = writer;
-    return EPLB_OK;
+    for (int i = 0; i < bytes; i++)
+        record->bytes[record->used++] = (unsigned char)(value >> 8 * i);
 }
 
-eplb_status npz_writer_begin(npz_writer *writer, const char *member, npy_kind kind, int32_t item_bytes,
-                             int32_t num_dims, const int64_t *shape, io_error *error)
+static void put_name(fields *record, const char *name)
 {
-    if (writer->num_members == MAX_MEMBERS || strlen(member) + 5 > sizeof writer->members[0].name)
-        return io_fail(error, EPLB_ERROR_INTERNAL, "%s: array '%s' has no place in the archive", writer->name,
-                       member);
-    npz_member *new = &writer->members[writer->num_members];
-    unsigned char header[256];
-    size_t header_bytes = npy_header_write(kind, item_bytes, num_dims, shape, header);
-    size_t items = 1;
-    for (int32_t d = 0; d < num_dims; d++)
-        items *= (size_t)shape[d];
-    new->item_bytes = (size_t)item_bytes;
-    new->size = header_bytes + items *new->item_bytes;
-    new->bytes = malloc(new->size);
-    if (new->bytes == NULL)
-        return io_fail_memory(error, writer->name, "an array");
-    memcpy(new->bytes, header, header_bytes);
-    new->used = header_bytes;
-    memcpy(new->name, member, strlen(member));
-    memcpy(new->name + strlen(member), ".npy", 5);
-    writer->num_members++;
-    return EPLB_OK;
+    memcpy(record->bytes + record->used, name, strlen(name));
+    record->used += strlen(name);
 }
 
-eplb_status npz_writer_append(npz_writer *writer, const void *items, size_t count, io_error *error)
+static void send(npz_writer *writer, const void *bytes, size_t count)
+{
+    io_output_write(writer->output, bytes, count);
+    writer->offset += count;
+}
+
+/* Bytes of the last member. */
+static void send_content(npz_writer *writer, const void *bytes, size_t count)
 {
     npz_member *member = &writer->members[writer->num_members - 1];
-    size_t bytes = count * member->item_bytes;
-    if (bytes > member->size - member->used)
-        return io_fail(error, EPLB_ERROR_INTERNAL, "%s: more numbers than the shape of %s", writer->name,
-                       member->name);
-    if (bytes > 0)
-        memcpy(member->bytes + member->used, items, bytes);
-    host_to_little_endian(member->bytes + member->used, count, member->item_bytes);
-    member->used += bytes;
-    return EPLB_OK;
+    send(writer, bytes, count);
+    member->checksum = (uint32_t)crc32_z(member->checksum, bytes, count);
+    member->bytes += count;
 }
 
-eplb_status npz_writer_array(npz_writer *writer, const char *member, npy_kind kind, int32_t item_bytes,
-                             int32_t num_dims, const int64_t *shape, const void *items, io_error *error)
+/* What the header before a member and its entry in the directory share: version to date. */
+static void put_kind(fields *record)
 {
-    eplb_status status = npz_writer_begin(writer, member, kind, item_bytes, num_dims, shape, error);
-    size_t count = 1;
-    for (int32_t d = 0; d < num_dims; d++)
-        count *= (size_t)shape[d];
-    return status == EPLB_OK ? npz_writer_append(writer, items, count, error) : status;
+    put(record, 2, ZIP64_VERSION);
+    put(record, 2, CHECKSUM_FOLLOWS);
+    put(record, 2, 0); /* stored */
+    put(record, 2, 0); /* time */
+    put(record, 2, FIRST_DAY);
 }
 
-eplb_status npz_writer_scalar(npz_writer *writer, const char *member, int64_t value, io_error *error)
+static void send_header(npz_writer *writer, const npz_member *member)
 {
-    return npz_writer_array(writer, member, NPY_SIGNED, 8, 0, NULL, &value, error);
+    fields record = {.used = 0};
+    put(&record, 4, 0x04034b50);
+    put_kind(&record);
+    put(&record, 4, 0); /* checksum */
+    put(&record, 4, IN_ZIP64);
+    put(&record, 4, IN_ZIP64);
+    put(&record, 2, strlen(member->name));
+    put(&record, 2, 20); /* bytes of the zip64 field */
+    put_name(&record, member->name);
+    put(&record, 2, 1);
+    put(&record, 2, 16);
+    put(&record, 8, 0);
+    put(&record, 8, 0);
+    send(writer, record.bytes, record.used);
 }
 
-static eplb_status zip_failure(const npz_writer *writer, const char *reason, io_error *error)
+/* Checksum and sizes of the last member, behind its bytes. */
+static void end_member(npz_writer *writer)
 {
-    return io_fail(error, EPLB_ERROR_SYSTEM, "%s: the archive cannot be built: %s", writer->name, reason);
-}
-
-/* The members as an archive inside `target`, which the caller keeps. */
-static eplb_status build(npz_writer *writer, zip_source_t *target, io_error *error)
-{
-    zip_error_t reason;
-    zip_error_init(&reason);
-    zip_source_keep(target); /* the archive takes one reference, the caller has the other */
-    zip_t *zip = zip_open_from_source(target, ZIP_TRUNCATE, &reason);
-    if (zip == NULL) {
-        zip_source_free(target);
-        eplb_status status = zip_failure(writer, zip_error_strerror(&reason), error);
-        zip_error_fini(&reason);
-        return status;
-    }
-    zip_error_fini(&reason);
-    for (int i = 0; i < writer->num_members; i++) {
-        npz_member *member = &writer->members[i];
-        if (member->used != member->size) {
-            zip_discard(zip);
-            return io_fail(error, EPLB_ERROR_INTERNAL, "%s: fewer numbers than the shape of %s", writer->name,
-                           member->name);
-        }
-        zip_source_t *source = zip_source_buffer(zip, member->bytes, member->size, 0);
-        zip_int64_t index = source != NULL ? zip_file_add(zip, member->name, source, 0) : -1;
-        if (index < 0 || zip_set_file_compression(zip, (zip_uint64_t)index, ZIP_CM_STORE, 0) != 0 ||
-            zip_file_set_dostime(zip, (zip_uint64_t)index, 0, 0x21, 0) != 0) { /* 1980-01-01 */
-            eplb_status status = zip_failure(writer, zip_strerror(zip), error);
-            if (index < 0)
-                zip_source_free(source);
-            zip_discard(zip);
-            return status;
-        }
-    }
-    if (zip_close(zip) != 0) {
-        eplb_status status = zip_failure(writer, zip_strerror(zip), error);
-        zip_discard(zip);
-        return status;
-    }
-    return EPLB_OK;
-}
-
-static eplb_status copy_out(npz_writer *writer, zip_source_t *source, io_output *output, io_error *error)
-{
-    if (zip_source_open(source) != 0)
-        return zip_failure(writer, zip_error_strerror(zip_source_error(source)), error);
-    unsigned char buffer[16384];
-    zip_int64_t got;
-    while ((got = zip_source_read(source, buffer, sizeof buffer)) > 0)
-        io_output_write(output, buffer, (size_t)got);
-    (void)zip_source_close(source);
-    return got < 0 ? zip_failure(writer, "its bytes cannot be read back", error) : EPLB_OK;
-}
-
-eplb_status npz_writer_close(npz_writer *writer, io_output *output, io_error *error)
-{
-    zip_source_t *target = zip_source_buffer_create(NULL, 0, 0, NULL);
-    eplb_status status =
-        target == NULL ? io_fail_memory(error, writer->name, "an archive") : build(writer, target, error);
-    if (status == EPLB_OK)
-        status = copy_out(writer, target, output, error);
-    if (target != NULL)
-        zip_source_free(target);
-    npz_writer_abandon(writer);
-    return status;
-}
-
-void npz_writer_abandon(npz_writer *writer)
-{
-    if (writer == NULL)
+    if (writer->num_members == 0)
         return;
+    const npz_member *member = &writer->members[writer->num_members - 1];
+    if (writer->items_left > 0)
+        io_output_fail(writer->output, "fewer numbers than the shape of %s", member->name);
+    fields record = {.used = 0};
+    put(&record, 4, 0x08074b50);
+    put(&record, 4, member->checksum);
+    put(&record, 8, member->bytes);
+    put(&record, 8, member->bytes);
+    send(writer, record.bytes, record.used);
+}
+
+static void send_entry(npz_writer *writer, const npz_member *member)
+{
+    fields record = {.used = 0};
+    put(&record, 4, 0x02014b50);
+    put(&record, 2, ZIP64_VERSION);
+    put_kind(&record);
+    put(&record, 4, member->checksum);
+    put(&record, 4, IN_ZIP64);
+    put(&record, 4, IN_ZIP64);
+    put(&record, 2, strlen(member->name));
+    put(&record, 2, 28); /* bytes of the zip64 field */
+    put(&record, 2, 0);  /* comment */
+    put(&record, 2, 0);  /* disk */
+    put(&record, 2, 0);  /* attributes */
+    put(&record, 4, 0);
+    put(&record, 4, IN_ZIP64);
+    put_name(&record, member->name);
+    put(&record, 2, 1);
+    put(&record, 2, 24);
+    put(&record, 8, member->bytes);
+    put(&record, 8, member->bytes);
+    put(&record, 8, member->offset);
+    send(writer, record.bytes, record.used);
+}
+
+/* The end of the directory that starts at `start`: zip64's form, where that stands, and the short form. */
+static void send_directory_end(npz_writer *writer, uint64_t start)
+{
+    uint64_t count = (uint64_t)writer->num_members, end = writer->offset;
+    fields record = {.used = 0};
+    put(&record, 4, 0x06064b50);
+    put(&record, 8, DIRECTORY_END_SIZE - 12);
+    put(&record, 2, ZIP64_VERSION);
+    put(&record, 2, ZIP64_VERSION);
+    put(&record, 4, 0); /* disk, and the directory's */
+    put(&record, 4, 0);
+    put(&record, 8, count); /* entries here, and in all */
+    put(&record, 8, count);
+    put(&record, 8, end - start);
+    put(&record, 8, start);
+    put(&record, 4, 0x07064b50);
+    put(&record, 4, 0);
+    put(&record, 8, end);
+    put(&record, 4, 1); /* disks */
+    put(&record, 4, 0x06054b50);
+    put(&record, 2, 0);
+    put(&record, 2, 0);
+    put(&record, 2, count);
+    put(&record, 2, count);
+    put(&record, 4, IN_ZIP64);
+    put(&record, 4, IN_ZIP64);
+    put(&record, 2, 0); /* comment */
+    send(writer, record.bytes, record.used);
+}
+
+void npz_writer_init(npz_writer *writer, io_output *output)
+{
+    memset(writer, 0, sizeof *writer);
+    writer->output = output;
+}
+
+static int64_t count_items(int32_t num_dims, const int64_t *shape)
+{
+    int64_t items = 1;
+    for (int32_t d = 0; d < num_dims; d++)
+        items *= shape[d];
+    return items;
+}
+
+void npz_writer_begin(npz_writer *writer, const char *member, npy_kind kind, int32_t item_bytes,
+                      int32_t num_dims, const int64_t *shape)
+{
+    unsigned char header[256];
+    end_member(writer);
+    if (writer->num_members == NPZ_MAX_MEMBERS || strlen(member) + sizeof ".npy" > NPZ_NAME_BYTES) {
+        io_output_fail(writer->output, "array '%s' has no place in the archive", member);
+        return;
+    }
+    npz_member *new = &writer->members[writer->num_members++];
+    new->offset = writer->offset;
+    (void)snprintf(new->name, sizeof new->name, "%s.npy", member);
+    writer->item_bytes = (size_t)item_bytes;
+    writer->items_left = count_items(num_dims, shape);
+    send_header(writer, new);
+    send_content(writer, header, npy_header_write(kind, item_bytes, num_dims, shape, header));
+}
+
+void npz_writer_append(npz_writer *writer, const void *items, size_t count)
+{
+    const unsigned char *next = items;
+    if (writer->items_left < (int64_t)count) {
+        io_output_fail(writer->output, "more numbers than the shape of an array says");
+        return;
+    }
+    writer->items_left -= (int64_t)count;
+    for (size_t step; count > 0; next += step * writer->item_bytes, count -= step) {
+        unsigned char block[4096];
+        step = sizeof block / writer->item_bytes < count ? sizeof block / writer->item_bytes : count;
+        memcpy(block, next, step * writer->item_bytes);
+        host_to_little_endian(block, step, writer->item_bytes);
+        send_content(writer, block, step * writer->item_bytes);
+    }
+}
+
+void npz_writer_array(npz_writer *writer, const char *member, npy_kind kind, int32_t item_bytes,
+                      int32_t num_dims, const int64_t *shape, const void *items)
+{
+    npz_writer_begin(writer, member, kind, item_bytes, num_dims, shape);
+    npz_writer_append(writer, items, (size_t)count_items(num_dims, shape));
+}
+
+void npz_writer_scalar(npz_writer *writer, const char *member, int64_t value)
+{
+    npz_writer_array(writer, member, NPY_SIGNED, 8, 0, NULL, &value);
+}
+
+void npz_writer_finish(npz_writer *writer)
+{
+    end_member(writer);
+    uint64_t start = writer->offset;
     for (int i = 0; i < writer->num_members; i++)
-        free(writer->members[i].bytes);
-    free(writer->name);
-    free(writer);
+        send_entry(writer, &writer->members[i]);
+    send_directory_end(writer, start);
 }

@@ -285,6 +285,17 @@ void io_output_format(io_output *output, const char *format, ...)
     va_end(again);
 }
 
+void io_output_fail(io_output *output, const char *format, ...)
+{
+    char text[160];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (output->failure.status == EPLB_OK)
+        (void)io_fail(&output->failure, EPLB_ERROR_INTERNAL, "%s: %s", output->name, text);
+}
+
 static void keep_failure(io_output *output, const char *what, int errno_value)
 {
     if (output->failure.status == EPLB_OK)

@@ -21,6 +21,8 @@ void io_output_write(io_output *output, const void *bytes, size_t count);
 void io_output_text(io_output *output, const char *text);
 void io_output_format(io_output *output, const char *format, ...)
     __attribute__((__format__(__printf__, 2, 3)));
+/* A defect of the writer, which close reports as INTERNAL. */
+void io_output_fail(io_output *output, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 /* Flushes, and puts the file in its place. The first error of any call is reported; then no file is left.
  * Frees. */
 eplb_status io_output_close(io_output *output, io_error *error);

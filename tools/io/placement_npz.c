@@ -234,21 +234,20 @@ eplb_status placement_npz_read(io_input *input, io_document *document, io_error 
 }
 
 /* int32 values as an int64 array. */
-static eplb_status put_ints(npz_writer *writer, const char *member, int32_t dims, const int64_t *shape,
-                            const int32_t *values, io_error *error)
+static void put_ints(npz_writer *writer, const char *member, int32_t dims, const int64_t *shape,
+                     const int32_t *values)
 {
-    eplb_status status = npz_writer_begin(writer, member, NPY_SIGNED, 8, dims, shape, error);
+    npz_writer_begin(writer, member, NPY_SIGNED, 8, dims, shape);
     int64_t count = 1, block[512];
     for (int32_t d = 0; d < dims; d++)
         count *= shape[d];
-    for (int64_t done = 0; done < count && status == EPLB_OK;) {
+    for (int64_t done = 0; done < count;) {
         size_t step = count - done < 512 ? (size_t)(count - done) : 512;
         for (size_t i = 0; i < step; i++)
             block[i] = values[done + (int64_t)i];
-        status = npz_writer_append(writer, block, step, error);
+        npz_writer_append(writer, block, step);
         done += (int64_t)step;
     }
-    return status;
 }
 
 static eplb_status put_maps(npz_writer *writer, const io_document *document, bool vllm, io_error *error)
@@ -260,17 +259,15 @@ static eplb_status put_maps(npz_writer *writer, const io_document *document, boo
         return status;
     const int64_t map_shape[2] = {document->num_layers, document->num_slots};
     const int64_t shape[3] = {document->num_layers, document->num_experts, width};
-    status = put_ints(writer, "physical_to_logical_map", 2, map_shape, document->physical_to_logical, error);
-    if (status == EPLB_OK)
-        status = put_ints(writer, "logical_to_physical_map", 3, shape, slots, error);
-    if (status == EPLB_OK)
-        status = put_ints(writer, vllm ? "logical_replica_count" : "logical_count", 2, shape, count, error);
+    put_ints(writer, "physical_to_logical_map", 2, map_shape, document->physical_to_logical);
+    put_ints(writer, "logical_to_physical_map", 3, shape, slots);
+    put_ints(writer, vllm ? "logical_replica_count" : "logical_count", 2, shape, count);
     free(count);
     free(slots);
-    return status;
+    return EPLB_OK;
 }
 
-static eplb_status put_ranks(npz_writer *writer, const io_document *document, io_error *error)
+static void put_ranks(npz_writer *writer, const io_document *document)
 {
     const struct {
         const char *member;
@@ -279,18 +276,15 @@ static eplb_status put_ranks(npz_writer *writer, const io_document *document, io
                 {"rank_nodes", document->rank_node},
                 {"rank_speeds", document->rank_speed}};
     const int64_t ranks[1] = {document->num_ranks};
-    eplb_status status = EPLB_OK;
-    for (size_t i = 0; i < 3 && status == EPLB_OK; i++)
+    for (size_t i = 0; i < 3; i++)
         if (rows[i].values != NULL)
-            status = put_ints(writer, rows[i].member, 1, ranks, rows[i].values, error);
-    if (status == EPLB_OK && document->rank_alive != NULL)
-        status =
-            npz_writer_array(writer, "rank_alive", NPY_UNSIGNED, 1, 1, ranks, document->rank_alive, error);
-    return status;
+            put_ints(writer, rows[i].member, 1, ranks, rows[i].values);
+    if (document->rank_alive != NULL)
+        npz_writer_array(writer, "rank_alive", NPY_UNSIGNED, 1, 1, ranks, document->rank_alive);
 }
 
 /* What only our archive has. */
-static eplb_status put_sizes(npz_writer *writer, const io_document *document, io_error *error)
+static void put_sizes(npz_writer *writer, const io_document *document)
 {
     const int64_t shape[2] = {document->num_layers, document->num_slots};
     const struct {
@@ -300,26 +294,23 @@ static eplb_status put_sizes(npz_writer *writer, const io_document *document, io
                  {"num_nodes", document->num_nodes},
                  {"num_groups", document->num_groups},
                  {"num_logical_experts", document->num_experts}};
-    eplb_status status = EPLB_OK;
     if (document->shares != NULL)
-        status = npz_writer_array(writer, "shares", NPY_FLOAT, 8, 2, shape, document->shares, error);
-    for (size_t i = 0; i < 4 && status == EPLB_OK; i++)
+        npz_writer_array(writer, "shares", NPY_FLOAT, 8, 2, shape, document->shares);
+    for (size_t i = 0; i < 4; i++)
         if (sizes[i].value > 0)
-            status = npz_writer_scalar(writer, sizes[i].member, sizes[i].value, error);
-    return status == EPLB_OK ? put_ranks(writer, document, error) : status;
+            npz_writer_scalar(writer, sizes[i].member, sizes[i].value);
+    put_ranks(writer, document);
 }
 
 eplb_status placement_npz_write(const io_document *document, bool vllm, io_output *output, io_error *error)
 {
-    npz_writer *writer;
-    eplb_status status = npz_writer_open(&writer, io_output_name(output), error);
+    npz_writer writer;
+    npz_writer_init(&writer, output);
+    eplb_status status = put_maps(&writer, document, vllm, error);
     if (status != EPLB_OK)
         return status;
-    status = put_maps(writer, document, vllm, error);
-    if (status == EPLB_OK && !vllm)
-        status = put_sizes(writer, document, error);
-    if (status == EPLB_OK)
-        return npz_writer_close(writer, output, error);
-    npz_writer_abandon(writer);
-    return status;
+    if (!vllm)
+        put_sizes(&writer, document);
+    npz_writer_finish(&writer);
+    return EPLB_OK;
 }
