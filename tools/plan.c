@@ -522,14 +522,12 @@ const command command_plan = {
             "p holds expert p mod E.",
     .json =
         "the plan: version, policy, reason, split, num_layers, num_logical_experts, num_slots, num_ranks, "
-        "num_nodes, num_groups, physical_to_logical_map [L][S] (-1 is empty), shares [L][S] (weighted only), "
-        "metrics {imbalance [L], mean, worst, lower_bound [L]; with several windows also windows, "
-        "window_mean "
-        "[L], window_p95 [L] and, with --current, before {imbalance [L], window_mean [L], window_p95 [L]}; "
-        "on "
-        "several nodes also cross_node_tokens [L]}, "
-        "moves {slots, received, cross_node} (with "
-        "--current), frontier (with --frontier), plan_seconds, hash. It is itself a placement file.",
+        "num_nodes, num_groups, physical_to_logical_map [L][S] (-1 is empty), shares [L][S] (weighted "
+        "only), metrics {imbalance [L], mean, worst, lower_bound [L]; with several windows also windows, "
+        "window_mean [L], window_p95 [L] and, with --current, before {imbalance [L], window_mean [L], "
+        "window_p95 [L]}; on several nodes also cross_node_tokens [L]}, moves {slots, received, "
+        "cross_node} (with --current), frontier (with --frontier), plan_seconds, hash. It is itself a "
+        "placement file.",
     .exit_no = "with --current and a policy other than deepseek and vllm: nothing better than the current "
                "placement was found, so nothing moves. The plan is written all the same.",
     .examples = "eplb plan load.npy --ranks 32 --slots 288 -o plan.json\n"

@@ -35,8 +35,7 @@ static const option_row resplit_options[] = {
         "With --topk: experts, where LOAD does not say. Default: those of the placement"),
     ROW("by-source", 0, OPTION_FLAG, NULL, by_source, 0, 0,
         "LOAD is [G,L,E], tokens by the rank where they start: among the best splits take one that keeps "
-        "most "
-        "of them near"),
+        "most of them near"),
     ROW("array", 0, OPTION_TEXT, "NAME", array, 0, 0, "Array of an .npz to read"),
     ROW("ranks", 0, OPTION_INTEGER, "G", ranks, 1, EPLB_MAX_RANKS, "Ranks, where the placement does not say"),
     ROW("nodes", 0, OPTION_INTEGER, "N", nodes, 1, EPLB_MAX_RANKS, "Nodes, where the placement does not say"),
@@ -327,18 +326,14 @@ const command command_resplit = {
     .least_operands = 1,
     .most_operands = 1,
     .text =
-        "Takes the counts of a batch (windows are summed) and a placement, and gives every replica a "
-        "whole number of "
-        "its expert's tokens so that the largest rank load is the least there is. The bound proves it: "
-        "the tight "
-        "experts have no replica outside the ranks that they fill. Equal speeds: the largest load is the "
-        "bound, rounded "
-        "up. With rank speeds in the placement that differ, the largest of load over speed is the least "
-        "there is; "
-        "the largest load is the tokens of the rank where it is reached, the bound what such a rank must "
-        "take, "
-        "in tokens too, and the imbalance compares load over speed. The time is that of the solves alone: "
-        "counting tokens and making tables come on top (docs/routing.md).",
+        "Takes the counts of a batch (windows are summed) and a placement, and gives every replica a whole "
+        "number of its expert's tokens so that the largest rank load is the least there is. The bound "
+        "proves it: the tight experts have no replica outside the ranks that they fill. Equal speeds: the "
+        "largest load is the bound, rounded up. With rank speeds in the placement that differ, the largest "
+        "of load over speed is the least there is; the largest load is the tokens of the rank where it is "
+        "reached, the bound what such a rank must take, in tokens too, and the imbalance compares load "
+        "over speed. The time is that of the solves alone: counting tokens and making tables come on top "
+        "(docs/routing.md).",
     .json =
         "quota [L][S], max_load [L], bound [L] (same unit), tight_experts [L][], with --by-source cross_rank "
         "[L] and cross_node [L] (tokens that leave their rank and their node), seconds_per_layer.",

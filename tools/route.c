@@ -286,27 +286,20 @@ const command command_route = {
     .most_operands = 1,
     .text =
         "Reads token routing [N,L,K], divides every batch among the live ranks, lets each rank choose a "
-        "replica for "
-        "each of its tokens' experts, and compares what the ranks were meant to get with what they got.\n\n"
+        "replica for each of its tokens' experts, and compares what the ranks were meant to get with what "
+        "they got.\n\n"
         "Rules: quota follows the shares of the placement (equal ones where it has none) to within a token "
-        "after "
-        "every token of the batch, as ranks can that know each other's counts; table lets every rank follow "
-        "a "
-        "table on its own, so that differences of the ranks add up; nearest serves what quota does, but a "
-        "rank's "
-        "own tokens and its node's first; invariant depends on the token "
-        "alone; "
+        "after every token of the batch, as ranks can that know each other's counts; table lets every rank "
+        "follow a table on its own, so that differences of the ranks add up; nearest serves what quota "
+        "does, but a rank's own tokens and its node's first; invariant depends on the token alone; "
         "activated picks one replica per expert and batch so that ranks read as few experts as possible; "
-        "resplit "
-        "splits every batch exactly; vllm, sglang-static, sglang-dynamic and trtllm choose as those engines "
-        "do, and "
-        "repeat is vllm's rule over a table in which slots are repeated in proportion to their shares.\n\n"
+        "resplit splits every batch exactly; vllm, sglang-static, sglang-dynamic and trtllm choose as "
+        "those engines do, and repeat is vllm's rule over a table in which slots are repeated in "
+        "proportion to their shares.\n\n"
         "A token counts once per rank (node) that it is sent to. An expert id of -1 is a padded choice and "
-        "is "
-        "skipped.",
+        "is skipped.",
     .json = "rule, tokens, batches, planned [L][G] and delivered [L][G] (token-expert pairs), max_deviation, "
-            "imbalance "
-            "{mean, worst}, cross_rank, cross_node, activated [L], nanoseconds_per_pair.",
+            "imbalance {mean, worst}, cross_rank, cross_node, activated [L], nanoseconds_per_pair.",
     .examples = "eplb route tokens.npz --placement plan.json\n"
                 "eplb route tokens.npz --placement plan.json --rule resplit --batch 4096 --json\n"
                 "eplb route tokens.npz --placement plan.json --rule vllm --dead 3",

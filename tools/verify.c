@@ -256,14 +256,13 @@ const command command_verify = {
     .operands = "PLACEMENT",
     .least_operands = 1,
     .most_operands = 1,
-    .text =
-        "Reads a placement in any format and checks it: every id exists, every expert has a replica on a "
-        "live rank, slots of dead ranks are empty, no rank holds an expert twice while there are ranks "
-        "without it (in a plan of deepseek or vllm that is a warning: the published planner does it), shares "
-        "lie in [0, 1] and add up to 1, groups divide the experts, metrics agree with each other, no bound "
-        "is above "
-        "what is reached, the file's hash is that of its content, and the sizes are those of the load.\n\n"
-        "A file that cannot be read as a placement at all is bad input, exit 2.",
+    .text = "Reads a placement in any format and checks it: every id exists, every expert has a replica on a "
+            "live rank, slots of dead ranks are empty, no rank holds an expert twice while there are ranks "
+            "without it (in a plan of deepseek or vllm that is a warning: the published planner does it), "
+            "shares lie in [0, 1] and add up to 1, groups divide the experts, metrics agree with each other, "
+            "no bound is above what is reached, the file's hash is that of its content, and the sizes are "
+            "those of the load.\n\n"
+            "A file that cannot be read as a placement at all is bad input, exit 2.",
     .json = "valid, problems [{layer, what, where}]; layer is -1 where the whole file is meant.",
     .exit_no = "the placement breaks at least one rule.",
     .examples = "eplb verify plan.json\neplb verify map.json --ranks 32 --load load.npy --json",
