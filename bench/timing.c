@@ -3,12 +3,11 @@
 #include <time.h>
 
 #include "bench.h"
+#include "clock.h"
 
 double bench_seconds(void)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return clock_seconds();
 }
 
 double bench_cpu_seconds(void)

@@ -12,10 +12,7 @@ typedef struct bench_values {
     bool quick, json;
 } bench_values;
 
-#define ROW(name, letter, kind, value, field, least, most, help)                                             \
-    {                                                                                                        \
-        name, letter, kind, value, offsetof(bench_values, field), least, most, help                          \
-    }
+#define ROW(...) OPTION_ROW(bench_values, __VA_ARGS__)
 
 static const option_row bench_options_table[] = {
     ROW("repetitions", 0, OPTION_INTEGER, "N", repetitions, 1, 1000000,

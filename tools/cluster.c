@@ -159,14 +159,6 @@ int cluster_topology(const command *self, const cluster_options *options, const 
     return status;
 }
 
-void cluster_adopt_experts(io_document *document, int32_t num_experts)
-{
-    bool guessed = document->format == IO_FORMAT_SGLANG || document->format == IO_FORMAT_ASCEND ||
-                   document->format == IO_FORMAT_TRTLLM;
-    if (guessed && document->num_experts < num_experts)
-        document->num_experts = num_experts;
-}
-
 /* Copies the experts of one rank of one layer into `room` slots; row has `have` of them. count[E] are the
  * replicas of the layer still held. */
 static void embed_rank(const int32_t *row, int32_t have, int32_t *out, int32_t room, int32_t *count)

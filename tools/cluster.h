@@ -19,10 +19,6 @@ typedef struct cluster_options {
 int cluster_topology(const command *self, const cluster_options *options, const io_document *base,
                      eplb_topology **topology);
 
-/* Formats that do not say how many experts there are are read as if the largest id were the last. Where more
- * are known of, this corrects it, so that an expert without a slot is missed. */
-void cluster_adopt_experts(io_document *document, int32_t num_experts);
-
 /* The placement of `base` on a topology whose ranks may have other numbers of slots: a rank keeps its slots
  * in order; where it shrinks, it lets go of the experts with the most replicas first. */
 int cluster_embed(const command *self, const io_document *base, const char *path,

@@ -49,6 +49,19 @@ void inform(const command *self, const char *format, ...)
     va_end(arguments);
 }
 
+static bool is_standard_input(const char *path)
+{
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
+int check_inputs(const command *self, const char *first, const char *first_path, const char *second,
+                 const char *second_path)
+{
+    if (is_standard_input(first_path) && is_standard_input(second_path))
+        return complain(self, "%s and %s are both standard input", first, second);
+    return PARSED;
+}
+
 int finish_output(const command *self, int status)
 {
     errno = 0;

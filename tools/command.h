@@ -62,6 +62,11 @@ typedef struct command {
     int (*run)(const struct command *self, int argc, char **argv);
 } command;
 
+/* A row whose value goes into a field of `type`; each table shortens it to ROW with its own type. */
+#define OPTION_ROW(type, name, letter, kind, value, field, least, most, help)                                \
+    {                                                                                                        \
+        name, letter, kind, value, offsetof(type, field), least, most, help                                  \
+    }
 /* Rows that several tables share. */
 #define ROW_JSON(type)                                                                                       \
     {                                                                                                        \
@@ -87,6 +92,10 @@ void warn(const command *self, const char *format, ...) __attribute__((__format_
 
 /* The same, as "note:". */
 void inform(const command *self, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
+
+/* Refuses two inputs that are both standard input; a path may be NULL. PARSED or EXIT_BAD. */
+int check_inputs(const command *self, const char *first, const char *first_path, const char *second,
+                 const char *second_path);
 
 /* Flushes standard output; EXIT_BAD and a message when something could not be written. `status` otherwise. */
 int finish_output(const command *self, int status);

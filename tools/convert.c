@@ -10,6 +10,7 @@
 #include "document_check.h"
 #include "failure.h"
 #include "io/load.h"
+#include "io/path.h"
 #include "io/placement.h"
 #include "placement_output.h"
 
@@ -20,10 +21,7 @@ typedef struct convert_values {
     bool load;
 } convert_values;
 
-#define ROW(name, letter, kind, value, field, least, most, help)                                             \
-    {                                                                                                        \
-        name, letter, kind, value, offsetof(convert_values, field), least, most, help                        \
-    }
+#define ROW(...) OPTION_ROW(convert_values, __VA_ARGS__)
 
 static const option_row convert_options[] = {
     ROW("output", 'o', OPTION_FILE, "FILE", output, 0, 0,
@@ -43,12 +41,6 @@ static const option_row convert_options[] = {
         "With trtllm: the engine's number of the first MoE layer. Default 0"),
     ROW_END,
 };
-
-static bool ends_with(const char *path, const char *end)
-{
-    size_t length = strlen(path), tail = strlen(end);
-    return length >= tail && strcmp(path + length - tail, end) == 0;
-}
 
 /* Writes every window, in the numbers of the file: whole if they were, else doubles. */
 static int write_load(const command *self, const convert_values *values, const eplb_load *load)
@@ -193,7 +185,7 @@ static int convert(const command *self, const convert_values *values, const char
     io_document_options options = {(int32_t)values->ranks, (int32_t)values->nodes, (int32_t)values->experts};
     io_document document = {.num_layers = 0};
     io_error error;
-    if (values->load || ends_with(path, ".npy") || ends_with(path, ".csv"))
+    if (values->load || path_ends_with(path, ".npy") || path_ends_with(path, ".csv"))
         return convert_load(self, values, path);
     if (io_document_read(path, &options, &document, &error) != EPLB_OK) {
         if (strcmp(path, "-") != 0 && reads_as_load(values, path))

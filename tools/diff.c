@@ -7,8 +7,8 @@
 #include "commands.h"
 #include "document_check.h"
 #include "failure.h"
-#include "io/json_writer.h"
 #include "io/placement.h"
+#include "json_answer.h"
 #include "transfer.h"
 
 /* One routed expert: three matrices in the precision the model is served in. */
@@ -31,10 +31,7 @@ typedef struct diff_values {
     bool json;
 } diff_values;
 
-#define ROW(name, letter, kind, value, field, least, most, help)                                             \
-    {                                                                                                        \
-        name, letter, kind, value, offsetof(diff_values, field), least, most, help                           \
-    }
+#define ROW(...) OPTION_ROW(diff_values, __VA_ARGS__)
 
 static const option_row diff_options[] = {
     ROW("bytes-per-expert", 0, OPTION_INTEGER, "N", bytes_per_expert, 1, 1e15,
@@ -70,8 +67,8 @@ static int read_files(diff_run *run, char **paths)
     const diff_values *values = &run->values;
     io_document_options options = {(int32_t)values->ranks, (int32_t)values->nodes, (int32_t)values->experts};
     io_error error;
-    if (strcmp(paths[0], "-") == 0 && strcmp(paths[1], "-") == 0)
-        return complain(run->self, "OLD and NEW are both standard input");
+    if (check_inputs(run->self, "OLD", paths[0], "NEW", paths[1]) != PARSED)
+        return EXIT_BAD;
     for (int i = 0; i < 2; i++)
         if (io_document_read(paths[i], &options, &run->files[i], &error) != EPLB_OK)
             return fail_io(run->self, &error);
@@ -105,23 +102,18 @@ static int64_t bytes_per_expert(const diff_run *run, const char **model)
 
 static int print_json(const diff_run *run, int64_t bytes)
 {
-    io_output *output;
-    json_writer json;
-    io_error error;
-    if (io_output_open(&output, NULL, &error) != EPLB_OK)
-        return fail_io(run->self, &error);
-    json_begin_document(&json, output);
-    json_begin_object(&json);
-    json_key_int(&json, "slots", run->moves.slots);
-    json_key_int(&json, "received", run->moves.received);
-    json_key_int(&json, "cross_node", run->moves.cross_node);
-    json_key_int(&json, "bytes", run->moves.received * bytes);
-    json_key_int(&json, "cross_node_bytes", run->moves.cross_node * bytes);
-    json_key_int(&json, "rounds", run->cost.rounds);
-    json_key_double(&json, "seconds", run->cost.seconds);
-    json_end_object(&json);
-    json_end_document(&json);
-    return io_output_close(output, &error) == EPLB_OK ? PARSED : fail_io(run->self, &error);
+    json_answer answer;
+    json_writer *json = json_answer_begin(&answer, run->self);
+    if (json == NULL)
+        return EXIT_INTERNAL;
+    json_key_int(json, "slots", run->moves.slots);
+    json_key_int(json, "received", run->moves.received);
+    json_key_int(json, "cross_node", run->moves.cross_node);
+    json_key_int(json, "bytes", run->moves.received * bytes);
+    json_key_int(json, "cross_node_bytes", run->moves.cross_node * bytes);
+    json_key_int(json, "rounds", run->cost.rounds);
+    json_key_double(json, "seconds", run->cost.seconds);
+    return json_answer_end(&answer);
 }
 
 static void print_table(const diff_run *run, int64_t bytes, const char *model)

@@ -26,3 +26,10 @@ int fail_memory(const command *self)
     (void)complain(self, "out of memory");
     return EXIT_INTERNAL;
 }
+
+eplb_status no_memory(eplb_error *error)
+{
+    if (error != NULL)
+        *error = (eplb_error){EPLB_ERROR_MEMORY, -1, -1, -1, -1, -1, "out of memory"};
+    return EPLB_ERROR_MEMORY;
+}

@@ -14,4 +14,8 @@ int fail_io(const command *self, const io_error *error);
 /* Out of memory. */
 int fail_memory(const command *self);
 
+/* The error that the library would leave when memory is out, for functions that are called like its own.
+ * Returns EPLB_ERROR_MEMORY. */
+eplb_status no_memory(eplb_error *error);
+
 #endif

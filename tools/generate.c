@@ -18,10 +18,7 @@ typedef struct generate_values {
     const char *output;
 } generate_values;
 
-#define ROW(name, letter, kind, value, field, least, most, help)                                             \
-    {                                                                                                        \
-        name, letter, kind, value, offsetof(generate_values, field), least, most, help                       \
-    }
+#define ROW(...) OPTION_ROW(generate_values, __VA_ARGS__)
 
 static const option_row generate_options[] = {
     ROW("layers", 0, OPTION_INTEGER, "L", layers, 1, EPLB_MAX_LAYERS, "Layers. Default 58"),

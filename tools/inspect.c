@@ -9,9 +9,10 @@
 #include "commands.h"
 #include "document_check.h"
 #include "failure.h"
-#include "io/json_writer.h"
 #include "io/load.h"
 #include "io/placement.h"
+#include "json_answer.h"
+#include "placement_input.h"
 #include "report/heatmap.h"
 #include "report/summary.h"
 #include "report/table.h"
@@ -28,10 +29,7 @@ typedef struct inspect_values {
     bool json, topk, no_map;
 } inspect_values;
 
-#define ROW(name, letter, kind, value, field, least, most, help)                                             \
-    {                                                                                                        \
-        name, letter, kind, value, offsetof(inspect_values, field), least, most, help                        \
-    }
+#define ROW(...) OPTION_ROW(inspect_values, __VA_ARGS__)
 
 static const option_row inspect_options[] = {
     ROW("placement", 0, OPTION_FILE, "FILE", placement, 0, 0, "Show the rank loads under this placement"),
@@ -113,18 +111,15 @@ static int read_placement(inspect_run *run)
     const inspect_values *values = &run->values;
     io_document_options options = {(int32_t)values->cluster.ranks, (int32_t)values->cluster.nodes, 0};
     io_error error;
-    if (strcmp(values->placement, "-") == 0 && strcmp(run->load_path, "-") == 0)
-        return complain(run->self, "LOAD and --placement are both standard input");
+    if (check_inputs(run->self, "LOAD", run->load_path, "--placement", values->placement) != PARSED)
+        return EXIT_BAD;
     if (io_document_read(values->placement, &options, &run->document, &error) != EPLB_OK)
         return fail_io(run->self, &error);
-    cluster_adopt_experts(&run->document, eplb_load_num_experts(run->file.load));
     document_warn_hash(run->self, &run->document, values->placement);
-    if (run->document.num_layers != eplb_load_num_layers(run->file.load) ||
-        run->document.num_experts != eplb_load_num_experts(run->file.load))
-        return complain(run->self, "%s is for %d layers of %d experts, but %s has %d layers of %d experts",
-                        values->placement, (int)run->document.num_layers, (int)run->document.num_experts,
-                        run->load_path, (int)eplb_load_num_layers(run->file.load),
-                        (int)eplb_load_num_experts(run->file.load));
+    int status = placement_match(run->self, &run->document, values->placement, run->load_path,
+                                 eplb_load_num_layers(run->file.load), eplb_load_num_experts(run->file.load));
+    if (status != PARSED)
+        return status;
     if (io_document_placement(&run->document, values->placement, &run->placement, &error) != EPLB_OK)
         return fail_io(run->self, &error);
     return PARSED;
@@ -255,35 +250,30 @@ static int print_json(const inspect_run *run)
 {
     int32_t layers = eplb_load_num_layers(run->file.load), place = 0;
     summary s = summarize(run->imbalance, layers);
-    io_output *output;
-    json_writer json;
-    io_error error;
-    if (io_output_open(&output, NULL, &error) != EPLB_OK)
-        return fail_io(run->self, &error);
-    json_begin_document(&json, output);
-    json_begin_object(&json);
-    json_key(&json, "imbalance");
-    json_double_row(&json, run->imbalance, layers);
-    json_key_double(&json, "mean", s.mean);
-    json_key_double(&json, "worst", s.worst);
-    json_key(&json, "hottest");
-    json_begin_array(&json);
+    json_answer answer;
+    json_writer *json = json_answer_begin(&answer, run->self);
+    if (json == NULL)
+        return EXIT_INTERNAL;
+    json_key(json, "imbalance");
+    json_double_row(json, run->imbalance, layers);
+    json_key_double(json, "mean", s.mean);
+    json_key_double(json, "worst", s.worst);
+    json_key(json, "hottest");
+    json_begin_array(json);
     for (int32_t l = 0; l < layers; l++) {
         (void)hottest(run, l, &place, 1);
-        json_begin_object(&json);
-        json_key_int(&json, "expert", place);
-        json_key_double(&json, "share", share_of(run, l, place));
-        json_end_object(&json);
+        json_begin_object(json);
+        json_key_int(json, "expert", place);
+        json_key_double(json, "share", share_of(run, l, place));
+        json_end_object(json);
     }
-    json_end_array(&json);
+    json_end_array(json);
     if (run->rank_load != NULL) {
-        json_key(&json, "rank_load");
-        json_double_matrix(&json, run->rank_load, layers,
+        json_key(json, "rank_load");
+        json_double_matrix(json, run->rank_load, layers,
                            eplb_topology_num_ranks(eplb_placement_topology(run->placement)));
     }
-    json_end_object(&json);
-    json_end_document(&json);
-    return io_output_close(output, &error) == EPLB_OK ? PARSED : fail_io(run->self, &error);
+    return json_answer_end(&answer);
 }
 
 static void print_layers(const inspect_run *run, int32_t layers)

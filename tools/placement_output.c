@@ -1,23 +1,16 @@
 /* Writing a placement in the format that was asked for. */
 #include "placement_output.h"
 
-#include <string.h>
-
 #include "failure.h"
-
-static bool ends_with(const char *path, const char *end)
-{
-    size_t length = strlen(path), tail = strlen(end);
-    return length >= tail && strcmp(path + length - tail, end) == 0;
-}
+#include "io/path.h"
 
 io_format placement_format(int wished, const char *path)
 {
     if (wished >= 0)
         return (io_format)wished;
-    if (path != NULL && ends_with(path, ".npz"))
+    if (path_ends_with(path, ".npz"))
         return IO_FORMAT_NPZ;
-    if (path != NULL && (ends_with(path, ".yaml") || ends_with(path, ".yml")))
+    if (path_ends_with(path, ".yaml") || path_ends_with(path, ".yml"))
         return IO_FORMAT_TRTLLM;
     return IO_FORMAT_JSON;
 }

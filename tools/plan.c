@@ -2,12 +2,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <eplb/metrics.h>
 #include <eplb/plan.h>
 
+#include "clock.h"
 #include "cluster.h"
 #include "commands.h"
 #include "document_check.h"
@@ -15,6 +15,7 @@
 #include "frontier.h"
 #include "io/load.h"
 #include "io/placement.h"
+#include "placement_input.h"
 #include "placement_output.h"
 #include "plan_words.h"
 #include "published.h"
@@ -30,10 +31,7 @@ typedef struct plan_values {
     bool json, topk, frontier;
 } plan_values;
 
-#define ROW(name, letter, kind, value, field, least, most, help)                                             \
-    {                                                                                                        \
-        name, letter, kind, value, offsetof(plan_values, field), least, most, help                           \
-    }
+#define ROW(...) OPTION_ROW(plan_values, __VA_ARGS__)
 
 static const option_row plan_options[] = {
     ROW("ranks", 0, OPTION_INTEGER, "G", cluster.ranks, 1, EPLB_MAX_RANKS,
@@ -147,8 +145,8 @@ static int read_current(plan_run *run)
     io_error error;
     if (run->values.current == NULL)
         return PARSED;
-    if (strcmp(run->values.current, "-") == 0 && strcmp(run->load_path, "-") == 0)
-        return complain(run->self, "LOAD and --current are both standard input");
+    if (check_inputs(run->self, "LOAD", run->load_path, "--current", run->values.current) != PARSED)
+        return EXIT_BAD;
     if (io_document_read(run->values.current, NULL, &run->current_file, &error) != EPLB_OK)
         return fail_io(run->self, &error);
     if (run->current_file.num_ranks == 0)
@@ -180,7 +178,7 @@ static int read_inputs(plan_run *run)
     if (status == PARSED)
         status = read_sources(run);
     if (status == PARSED && given) {
-        cluster_adopt_experts(&run->current_file, eplb_load_num_experts(run->load.load));
+        placement_adopt_experts(&run->current_file, eplb_load_num_experts(run->load.load));
         status =
             cluster_embed(run->self, &run->current_file, run->values.current, run->topology, &run->current);
     }
@@ -189,28 +187,23 @@ static int read_inputs(plan_run *run)
 
 /* What a person at a terminal sees of a plan that takes its time. */
 typedef struct progress_view {
-    struct timespec started;
+    double started;
     int percent; /* last shown; -1: nothing yet */
 } progress_view;
 
 static bool show_progress(void *context, int64_t done, int64_t total)
 {
     progress_view *view = context;
-    struct timespec now;
     int percent = total > 0 ? (int)(100.0 * (double)done / (double)total) : 0;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    double seconds =
-        difftime(now.tv_sec, view->started.tv_sec) + 1e-9 * (double)(now.tv_nsec - view->started.tv_nsec);
-    if (seconds > 0.3 && percent != view->percent)
+    if (clock_seconds() - view->started > 0.3 && percent != view->percent)
         (void)fprintf(stderr, "\rplanning %3d %%", view->percent = percent);
     return true;
 }
 
 static int make_plan(plan_run *run)
 {
-    progress_view view = {.percent = -1};
+    progress_view view = {.started = clock_seconds(), .percent = -1};
     eplb_error error;
-    (void)clock_gettime(CLOCK_MONOTONIC, &view.started);
     run->params.current = run->current;
     run->params.sources = run->sources.load;
     run->params.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
@@ -256,11 +249,8 @@ static eplb_status split_per_layer(const eplb_load *load, const eplb_placement *
     eplb_load *summed = NULL;
     eplb_load_params params;
     window_spread spread = {0};
-    if (sum == NULL) {
-        *error = (eplb_error){.status = EPLB_ERROR_MEMORY, .layer = -1, .expert = -1, .rank = -1, .slot = -1};
-        (void)snprintf(error->text, sizeof error->text, "out of memory");
-        return EPLB_ERROR_MEMORY;
-    }
+    if (sum == NULL)
+        return no_memory(error);
     for (int32_t l = 0; l < layers; l++)
         eplb_load_sum(load, l, sum + (size_t)l * (size_t)experts);
     eplb_load_params_init(&params, sizeof params);

@@ -3,18 +3,17 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <eplb/route.h>
 
-#include "cluster.h"
+#include "clock.h"
 #include "commands.h"
 #include "document_check.h"
 #include "failure.h"
-#include "io/json_writer.h"
 #include "io/load.h"
 #include "io/placement.h"
-#include "list.h"
+#include "json_answer.h"
+#include "placement_input.h"
 
 typedef struct resplit_values {
     const char *placement, *dead, *array;
@@ -22,10 +21,7 @@ typedef struct resplit_values {
     bool json, topk, by_source;
 } resplit_values;
 
-#define ROW(name, letter, kind, value, field, least, most, help)                                             \
-    {                                                                                                        \
-        name, letter, kind, value, offsetof(resplit_values, field), least, most, help                        \
-    }
+#define ROW(...) OPTION_ROW(resplit_values, __VA_ARGS__)
 
 static const option_row resplit_options[] = {
     ROW("placement", 'p', OPTION_FILE, "FILE", placement, 0, 0, "The placement; its shares play no part"),
@@ -78,8 +74,8 @@ static int read_files(resplit_run *run)
     io_error error;
     if (values->placement == NULL)
         return complain(run->self, "--placement is missing; see eplb %s --help", run->self->name);
-    if (strcmp(values->placement, "-") == 0 && strcmp(run->path, "-") == 0)
-        return complain(run->self, "LOAD and --placement are both standard input");
+    if (check_inputs(run->self, "LOAD", run->path, "--placement", values->placement) != PARSED)
+        return EXIT_BAD;
     if (values->by_source && values->topk)
         return complain(run->self,
                         "--by-source and --topk do not go together: tokens do not say where they start");
@@ -97,45 +93,12 @@ static int read_files(resplit_run *run)
         return fail_io(run->self, &error);
     if (eplb_load_scale_log2(run->file.load) != 0)
         return complain(run->self, "%s has fractions; a batch is split in whole tokens", run->path);
-    cluster_adopt_experts(&run->document, eplb_load_num_experts(run->file.load));
     document_warn_hash(run->self, &run->document, values->placement);
-    if (run->document.num_layers != eplb_load_num_layers(run->file.load) ||
-        run->document.num_experts != eplb_load_num_experts(run->file.load))
-        return complain(run->self, "%s is for %d layers of %d experts, but %s has %d layers of %d experts",
-                        values->placement, (int)run->document.num_layers, (int)run->document.num_experts,
-                        run->path, (int)eplb_load_num_layers(run->file.load),
-                        (int)eplb_load_num_experts(run->file.load));
-    return PARSED;
-}
-
-static int make_topology(resplit_run *run)
-{
-    io_error io;
-    eplb_error error;
-    if (io_document_topology(&run->document, run->values.placement, &run->topology, &io) != EPLB_OK)
-        return fail_io(run->self, &io);
-    if (run->values.dead == NULL)
-        return PARSED;
-    int32_t *dead = NULL, count = 0;
-    char message[160];
-    eplb_topology *topology = NULL;
-    list_rule rule = {0, eplb_topology_num_ranks(run->topology) - 1, EPLB_MAX_RANKS, false};
-    if (!list_parse(run->values.dead, rule, &dead, &count, message, sizeof message))
-        return complain(run->self, "--dead is '%s': %s", run->values.dead, message);
-    eplb_status status = eplb_topology_with_dead(&topology, run->topology, dead, count, NULL, &error);
-    free(dead);
-    if (status != EPLB_OK)
-        return fail_library(run->self, &error);
-    eplb_topology_destroy(run->topology);
-    run->topology = topology;
-    return PARSED;
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    int status = placement_match(run->self, &run->document, values->placement, run->path,
+                                 eplb_load_num_layers(run->file.load), eplb_load_num_experts(run->file.load));
+    if (status != PARSED)
+        return status;
+    return placement_topology(run->self, &run->document, values->placement, values->dead, &run->topology);
 }
 
 /* Counts of one layer, by source where that is asked for. */
@@ -161,12 +124,12 @@ static int split_layer(resplit_run *run, int32_t layer)
         return fail_library(run->self, &error);
     read_counts(run, layer);
     int64_t *quota = run->quota + (size_t)layer * slots;
-    double start = seconds_now();
+    double start = clock_seconds();
     eplb_status status =
         run->values.by_source
             ? eplb_resplit_solve_local(resplit, run->counts, quota, &run->result[layer], &error)
             : eplb_resplit_solve(resplit, run->counts, false, quota, &run->result[layer], &error);
-    run->seconds += seconds_now() - start;
+    run->seconds += clock_seconds() - start;
     eplb_resplit_tight_experts(resplit, run->tight + (size_t)layer * experts);
     eplb_resplit_destroy(resplit);
     return status == EPLB_OK ? PARSED : fail_library(run->self, &error);
@@ -251,31 +214,26 @@ static void write_tight(const resplit_run *run, json_writer *json)
 static int print_json(const resplit_run *run)
 {
     int32_t layers = run->document.num_layers;
-    io_output *output;
-    json_writer json;
-    io_error error;
-    if (io_output_open(&output, NULL, &error) != EPLB_OK)
-        return fail_io(run->self, &error);
-    json_begin_document(&json, output);
-    json_begin_object(&json);
-    json_key(&json, "quota");
-    json_int64_matrix(&json, run->quota, layers, run->document.num_slots);
-    write_integers(run, &json, "max_load", offsetof(eplb_resplit_result, max_load));
-    json_key(&json, "bound");
-    json_begin_inline_array(&json);
+    json_answer answer;
+    json_writer *json = json_answer_begin(&answer, run->self);
+    if (json == NULL)
+        return EXIT_INTERNAL;
+    json_key(json, "quota");
+    json_int64_matrix(json, run->quota, layers, run->document.num_slots);
+    write_integers(run, json, "max_load", offsetof(eplb_resplit_result, max_load));
+    json_key(json, "bound");
+    json_begin_inline_array(json);
     for (int32_t l = 0; l < layers; l++)
-        json_double(&json, bound(&run->result[l]));
-    json_end_array(&json);
-    json_key(&json, "tight_experts");
-    write_tight(run, &json);
+        json_double(json, bound(&run->result[l]));
+    json_end_array(json);
+    json_key(json, "tight_experts");
+    write_tight(run, json);
     if (run->values.by_source) {
-        write_integers(run, &json, "cross_rank", offsetof(eplb_resplit_result, cross_rank));
-        write_integers(run, &json, "cross_node", offsetof(eplb_resplit_result, cross_node));
+        write_integers(run, json, "cross_rank", offsetof(eplb_resplit_result, cross_rank));
+        write_integers(run, json, "cross_node", offsetof(eplb_resplit_result, cross_node));
     }
-    json_key_double(&json, "seconds_per_layer", run->seconds / (double)layers);
-    json_end_object(&json);
-    json_end_document(&json);
-    return io_output_close(output, &error) == EPLB_OK ? PARSED : fail_io(run->self, &error);
+    json_key_double(json, "seconds_per_layer", run->seconds / (double)layers);
+    return json_answer_end(&answer);
 }
 
 static void print_table(const resplit_run *run)
@@ -307,8 +265,6 @@ static int resplit_command(const command *self, int argc, char **argv)
         return status;
     run.path = operands[0];
     status = read_files(&run);
-    if (status == PARSED)
-        status = make_topology(&run);
     if (status == PARSED)
         status = split_all(&run);
     if (status == PARSED && run.values.json)

@@ -5,14 +5,13 @@
 
 #include <eplb/placement.h>
 
-#include "cluster.h"
 #include "commands.h"
 #include "document_check.h"
 #include "failure.h"
-#include "io/json_writer.h"
 #include "io/placement.h"
 #include "io/topk.h"
-#include "list.h"
+#include "json_answer.h"
+#include "placement_input.h"
 #include "routing.h"
 
 #define DEFAULT_BATCH   1024
@@ -25,10 +24,7 @@ typedef struct route_values {
     bool json;
 } route_values;
 
-#define ROW(name, letter, kind, value, field, least, most, help)                                             \
-    {                                                                                                        \
-        name, letter, kind, value, offsetof(route_values, field), least, most, help                          \
-    }
+#define ROW(...) OPTION_ROW(route_values, __VA_ARGS__)
 
 static const option_row route_options[] = {
     ROW("placement", 'p', OPTION_FILE, "FILE", placement, 0, 0,
@@ -73,26 +69,6 @@ static void release(route_run *run)
     io_document_clear(&run->document);
 }
 
-static int bury(route_run *run)
-{
-    int32_t *dead = NULL, count = 0;
-    char message[160];
-    eplb_error error;
-    eplb_topology *topology = NULL;
-    if (run->values.dead == NULL)
-        return PARSED;
-    list_rule rule = {0, eplb_topology_num_ranks(run->topology) - 1, EPLB_MAX_RANKS, false};
-    if (!list_parse(run->values.dead, rule, &dead, &count, message, sizeof message))
-        return complain(run->self, "--dead is '%s': %s", run->values.dead, message);
-    eplb_status status = eplb_topology_with_dead(&topology, run->topology, dead, count, NULL, &error);
-    free(dead);
-    if (status != EPLB_OK)
-        return fail_library(run->self, &error);
-    eplb_topology_destroy(run->topology);
-    run->topology = topology;
-    return PARSED;
-}
-
 static int read_files(route_run *run)
 {
     const route_values *values = &run->values;
@@ -100,8 +76,8 @@ static int read_files(route_run *run)
     io_error error;
     if (values->placement == NULL)
         return complain(run->self, "--placement is missing; see eplb %s --help", run->self->name);
-    if (strcmp(values->placement, "-") == 0 && strcmp(run->path, "-") == 0)
-        return complain(run->self, "TOPK and --placement are both standard input");
+    if (check_inputs(run->self, "TOPK", run->path, "--placement", values->placement) != PARSED)
+        return EXIT_BAD;
     if (io_document_read(values->placement, &options, &run->document, &error) != EPLB_OK ||
         io_topk_open_else(&run->topk, run->path, (int32_t)values->experts, run->document.num_experts,
                           &error) != EPLB_OK)
@@ -136,22 +112,16 @@ static int check_shares(const route_run *run)
 
 static int check_sizes(route_run *run)
 {
-    int32_t experts = io_topk_num_experts(run->topk);
-    cluster_adopt_experts(&run->document, experts);
-    if (run->document.num_layers != io_topk_num_layers(run->topk) || run->document.num_experts != experts)
-        return complain(run->self, "%s is for %d layers of %d experts, but %s has %d layers of %d experts",
-                        run->values.placement, (int)run->document.num_layers, (int)run->document.num_experts,
-                        run->path, (int)io_topk_num_layers(run->topk), (int)experts);
-    return check_shares(run);
+    int status = placement_match(run->self, &run->document, run->values.placement, run->path,
+                                 io_topk_num_layers(run->topk), io_topk_num_experts(run->topk));
+    return status == PARSED ? check_shares(run) : status;
 }
 
 static int prepare(route_run *run)
 {
-    io_error io;
     eplb_error error;
-    if (io_document_topology(&run->document, run->values.placement, &run->topology, &io) != EPLB_OK)
-        return fail_io(run->self, &io);
-    int status = bury(run);
+    int status = placement_topology(run->self, &run->document, run->values.placement, run->values.dead,
+                                    &run->topology);
     if (status != PARSED)
         return status;
     if (eplb_placement_create(&run->placement, run->topology, run->document.num_layers,
@@ -200,34 +170,29 @@ static int print_json(const route_run *run, const char *rule)
 {
     const routing_result *result = &run->result;
     int64_t layers = run->document.num_layers, ranks = eplb_topology_num_ranks(run->topology);
-    io_output *output;
-    json_writer json;
-    io_error error;
-    if (io_output_open(&output, NULL, &error) != EPLB_OK)
-        return fail_io(run->self, &error);
-    json_begin_document(&json, output);
-    json_begin_object(&json);
-    json_key_string(&json, "rule", rule);
-    json_key_int(&json, "tokens", result->tokens);
-    json_key_int(&json, "batches", result->batches);
-    json_key(&json, "planned");
-    json_double_matrix(&json, result->planned, layers, ranks);
-    json_key(&json, "delivered");
-    json_int64_matrix(&json, result->delivered, layers, ranks);
-    json_key_double(&json, "max_deviation", result->max_deviation);
-    json_key(&json, "imbalance");
-    json_begin_object(&json);
-    json_key_double(&json, "mean", result->imbalance_mean);
-    json_key_double(&json, "worst", result->imbalance_worst);
-    json_end_object(&json);
-    json_key_int(&json, "cross_rank", result->cross_rank);
-    json_key_int(&json, "cross_node", result->cross_node);
-    json_key(&json, "activated");
-    json_double_row(&json, result->activated, layers);
-    json_key_double(&json, "nanoseconds_per_pair", nanoseconds_per_pair(result));
-    json_end_object(&json);
-    json_end_document(&json);
-    return io_output_close(output, &error) == EPLB_OK ? PARSED : fail_io(run->self, &error);
+    json_answer answer;
+    json_writer *json = json_answer_begin(&answer, run->self);
+    if (json == NULL)
+        return EXIT_INTERNAL;
+    json_key_string(json, "rule", rule);
+    json_key_int(json, "tokens", result->tokens);
+    json_key_int(json, "batches", result->batches);
+    json_key(json, "planned");
+    json_double_matrix(json, result->planned, layers, ranks);
+    json_key(json, "delivered");
+    json_int64_matrix(json, result->delivered, layers, ranks);
+    json_key_double(json, "max_deviation", result->max_deviation);
+    json_key(json, "imbalance");
+    json_begin_object(json);
+    json_key_double(json, "mean", result->imbalance_mean);
+    json_key_double(json, "worst", result->imbalance_worst);
+    json_end_object(json);
+    json_key_int(json, "cross_rank", result->cross_rank);
+    json_key_int(json, "cross_node", result->cross_node);
+    json_key(json, "activated");
+    json_double_row(json, result->activated, layers);
+    json_key_double(json, "nanoseconds_per_pair", nanoseconds_per_pair(result));
+    return json_answer_end(&answer);
 }
 
 static void print_table(const route_run *run, const char *rule)

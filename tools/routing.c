@@ -5,9 +5,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/random.h"
+#include "clock.h"
+#include "failure.h"
 
 #define TRTLLM_BLOCK 1024
 #define DYNAMIC_SEED 1
@@ -363,13 +364,6 @@ void routing_destroy(routing *self)
     free(self);
 }
 
-static eplb_status no_memory(eplb_error *error)
-{
-    if (error != NULL)
-        *error = (eplb_error){EPLB_ERROR_MEMORY, -1, -1, -1, -1, -1, "out of memory"};
-    return EPLB_ERROR_MEMORY;
-}
-
 /* Shares of the live replicas, scaled to sum to 1: what a plan means once ranks are dead. */
 static void read_shares(routing *self)
 {
@@ -494,13 +488,6 @@ eplb_status routing_create(routing **out, const routing_params *params, eplb_err
 /* --- running
  * --------------------------------------------------------------------------------------------------- */
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* What each slot should get: the rule's own quotas, or the expert's pairs times the share. */
 static void add_planned(routing *self, int32_t layer)
 {
@@ -564,9 +551,9 @@ eplb_status routing_batch(routing *self, const int32_t *ids, int64_t num_tokens,
             memcpy(self->gathered + t * width, ids + (t * layers + l) * width, width * sizeof *ids);
         self->ids = self->gathered;
         self->has_quota = false;
-        double start = seconds_now();
+        double start = clock_seconds();
         eplb_status status = select_functions[self->params.rule](self, (int32_t)l, error);
-        self->seconds += seconds_now() - start;
+        self->seconds += clock_seconds() - start;
         if (status == EPLB_OK)
             status = eplb_traffic_add(self->topology, self->slots, num_tokens, self->params.width,
                                       self->source, &self->traffic, NULL, error);

@@ -6,13 +6,13 @@
 #include <eplb/metrics.h>
 #include <eplb/plan.h>
 
-#include "cluster.h"
 #include "commands.h"
 #include "document_check.h"
 #include "failure.h"
-#include "io/json_writer.h"
 #include "io/load.h"
 #include "io/placement.h"
+#include "json_answer.h"
+#include "placement_input.h"
 #include "report/summary.h"
 #include "report/table.h"
 #include "visible_text.h"
@@ -25,10 +25,7 @@ typedef struct verify_values {
     bool json;
 } verify_values;
 
-#define ROW(name, letter, kind, value, field, least, most, help)                                             \
-    {                                                                                                        \
-        name, letter, kind, value, offsetof(verify_values, field), least, most, help                         \
-    }
+#define ROW(...) OPTION_ROW(verify_values, __VA_ARGS__)
 
 static const option_row verify_options[] = {
     ROW("load", 0, OPTION_FILE, "LOAD", load, 0, 0,
@@ -102,26 +99,21 @@ static void check_load_sizes(verify_run *run)
 
 static int read_files(verify_run *run)
 {
-    verify_values *values = &run->values;
+    const verify_values *values = &run->values;
     io_load_options load_options = {.max_windows = 1};
     io_error error;
-    if (values->load != NULL && strcmp(values->load, "-") == 0 && strcmp(run->path, "-") == 0)
-        return complain(run->self, "PLACEMENT and --load are both standard input");
+    if (check_inputs(run->self, "PLACEMENT", run->path, "--load", values->load) != PARSED)
+        return EXIT_BAD;
     if (values->load != NULL && io_load_read(values->load, &load_options, &run->load, &error) != EPLB_OK)
         return fail_io(run->self, &error);
     io_document_options options = {(int32_t)values->ranks, (int32_t)values->nodes, (int32_t)values->experts};
     if (io_document_read(run->path, &options, &run->file, &error) != EPLB_OK)
         return fail_io(run->self, &error);
     if (values->load != NULL)
-        cluster_adopt_experts(&run->file, eplb_load_num_experts(run->load.load));
+        placement_adopt_experts(&run->file, eplb_load_num_experts(run->load.load));
     if (run->file.num_ranks == 0)
         return complain(run->self, "%s does not say how many ranks there are; pass --ranks G", run->path);
-    cluster_options cluster = {.ranks = run->file.num_ranks, .dead = values->dead};
-    if (values->dead != NULL)
-        return cluster_topology(run->self, &cluster, &run->file, &run->topology);
-    if (io_document_topology(&run->file, run->path, &run->topology, &error) != EPLB_OK)
-        return fail_io(run->self, &error);
-    return PARSED;
+    return placement_topology(run->self, &run->file, run->path, values->dead, &run->topology);
 }
 
 static void take_finding(void *context, int32_t layer, const char *what, const char *where)
@@ -139,27 +131,22 @@ static int check(verify_run *run)
 
 static int print_json(const verify_run *run)
 {
-    io_output *output;
-    json_writer json;
-    io_error error;
-    if (io_output_open(&output, NULL, &error) != EPLB_OK)
-        return fail_io(run->self, &error);
-    json_begin_document(&json, output);
-    json_begin_object(&json);
-    json_key_bool(&json, "valid", run->count == 0);
-    json_key(&json, "problems");
-    json_begin_array(&json);
+    json_answer answer;
+    json_writer *json = json_answer_begin(&answer, run->self);
+    if (json == NULL)
+        return EXIT_INTERNAL;
+    json_key_bool(json, "valid", run->count == 0);
+    json_key(json, "problems");
+    json_begin_array(json);
     for (size_t i = 0; i < run->count; i++) {
-        json_begin_object(&json);
-        json_key_int(&json, "layer", run->findings[i].layer);
-        json_key_string(&json, "what", run->findings[i].what);
-        json_key_string(&json, "where", run->findings[i].where);
-        json_end_object(&json);
+        json_begin_object(json);
+        json_key_int(json, "layer", run->findings[i].layer);
+        json_key_string(json, "what", run->findings[i].what);
+        json_key_string(json, "where", run->findings[i].where);
+        json_end_object(json);
     }
-    json_end_array(&json);
-    json_end_object(&json);
-    json_end_document(&json);
-    return io_output_close(output, &error) == EPLB_OK ? PARSED : fail_io(run->self, &error);
+    json_end_array(json);
+    return json_answer_end(&answer);
 }
 
 static void print_findings(const verify_run *run)

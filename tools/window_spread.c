@@ -1,12 +1,13 @@
 /* Windows on their own. Percentiles are by nearest rank. */
 #include "window_spread.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <eplb/metrics.h>
 #include <eplb/route.h>
+
+#include "failure.h"
 
 /* One layer at a time. */
 typedef struct layer_view {
@@ -147,15 +148,12 @@ eplb_status window_spread_measure(const eplb_load *load, const eplb_placement *p
         malloc((size_t)eplb_topology_num_ranks(eplb_placement_topology(placement)) * sizeof *view.rank_load);
     *spread = (window_spread){.layer_mean = malloc(layers * sizeof(double)),
                               .layer_percentile95 = malloc(layers * sizeof(double))};
-    eplb_status status = EPLB_OK;
+    eplb_status status;
     if (values == NULL || view.served == NULL || view.counts == NULL || view.quota == NULL ||
-        view.rank_load == NULL || spread->layer_mean == NULL || spread->layer_percentile95 == NULL) {
-        *error = (eplb_error){
-            .status = status = EPLB_ERROR_MEMORY, .layer = -1, .expert = -1, .rank = -1, .slot = -1};
-        (void)snprintf(error->text, sizeof error->text, "out of memory");
-    } else {
+        view.rank_load == NULL || spread->layer_mean == NULL || spread->layer_percentile95 == NULL)
+        status = no_memory(error);
+    else
         status = judge_layers(&view, split, shares, values, spread, error);
-    }
     if (status != EPLB_OK)
         window_spread_clear(spread);
     free(view.rank_load);
