@@ -1,347 +1,56 @@
-/* Sends recorded tokens through a rule. One select function per rule fills the slots of one layer of one
- * batch; all the rest (planned and delivered load, traffic, activated replicas) is counted in common, from
- * the slots alone. */
-#include "routing.h"
-
+/* Sends recorded tokens through a rule. The rule (routing_rules.c) fills the slots of one layer of one batch;
+ * all the rest (planned and delivered load, traffic, activated replicas) is counted here, from the slots
+ * alone, in the same way for every rule. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/random.h"
 #include "clock.h"
 #include "failure.h"
+#include "routing_state.h"
 
-#define TRTLLM_BLOCK 1024
 #define DYNAMIC_SEED 1
 
-struct routing {
-    routing_params params;
-    const eplb_topology *topology;
-    int32_t num_layers, num_experts, num_slots, num_ranks, num_live;
-    int32_t *live; /* [live] ranks */
-    double *share; /* [L, S] over live replicas, sums to 1 */
-
-    eplb_router *router;
-    int32_t *served;        /* [L, S] counters of the shares */
-    int32_t *position;      /* [G, L, E] */
-    eplb_resplit **resplit; /* [L] */
-    int32_t *own;           /* [G, L, E] */
-    int32_t *repeat;        /* [L, E, row_limit] */
-    int32_t *repeat_count;  /* [L, E] */
-    random_state random;
-
-    /* One layer of one batch. */
-    int64_t num_tokens;
-    const int32_t *ids;    /* [n, K] */
-    int32_t *gathered;     /* [n, K] */
-    int32_t *slots;        /* [n, K] */
-    int32_t *source;       /* [n] */
-    int64_t *counts;       /* [G, E] */
-    int64_t *quota;        /* [S] */
-    int64_t *part;         /* [G, S] */
-    int32_t *expert_slot;  /* [E] */
-    int32_t *row;          /* [n K] */
-    int32_t *row_start;    /* [E] */
-    int32_t *row_quota;    /* [S] */
-    int32_t *row_served;   /* [S] */
-    int64_t *expert_count; /* [E] */
-    bool has_quota;        /* the rule planned this batch itself: quota */
-
-    /* Totals. */
-    int64_t tokens, batches, pairs;
-    double *planned_slot;    /* [L, S] */
-    int64_t *delivered_slot; /* [L, S] */
-    int64_t *batch_slot;     /* [S] */
-    double *rank_load;       /* [G] */
-    double *planned;         /* [L, G] */
-    int64_t *delivered;      /* [L, G] */
-    double *activated;       /* [L] sums */
-    double max_deviation, imbalance_sum, imbalance_worst, seconds;
-    eplb_traffic traffic;
-};
-
-/* --- the rules
- * ------------------------------------------------------------------------------------------------ */
-
-typedef eplb_status (*select_function)(routing *self, int32_t layer, eplb_error *error);
-
-/* First token of live rank number n: blocks of equal size. */
-static int64_t block_start(const routing *self, int32_t n)
+/* A zeroed array that is freed with the routing; NULL, and noted, when memory is out. */
+static void *take(routing *self, size_t count, size_t size)
 {
-    return self->num_tokens * n / self->num_live;
+    void *block = calloc(count + 1, size);
+    if (block == NULL)
+        self->no_memory = true;
+    else
+        self->blocks[self->num_blocks++] = block;
+    return block;
 }
 
-static eplb_status select_by_table(routing *self, int32_t layer, eplb_error *error)
-{
-    (void)error;
-    int32_t width = self->params.width;
-    for (int32_t n = 0; n < self->num_live; n++) {
-        int32_t rank = self->live[n];
-        int64_t begin = block_start(self, n) * width, end = block_start(self, n + 1) * width;
-        int32_t *position = self->position + ((size_t)rank * (size_t)self->num_layers + (size_t)layer) *
-                                                 (size_t)self->num_experts;
-        const int32_t *block = eplb_router_acquire(self->router, layer, NULL);
-        eplb_route_ids(block, position, self->ids + begin, end - begin, self->slots + begin);
-        eplb_router_release(self->router, layer, block);
-    }
-    return EPLB_OK;
-}
-
-static eplb_status select_invariant(routing *self, int32_t layer, eplb_error *error)
-{
-    (void)error;
-    int32_t width = self->params.width;
-    const int32_t *block = eplb_router_acquire(self->router, layer, NULL);
-    eplb_route_table table = eplb_route_table_at(block);
-    for (int64_t i = 0; i < self->num_tokens * width; i++)
-        self->slots[i] = eplb_select_invariant(&table, self->ids[i], (uint32_t)(i / width));
-    eplb_router_release(self->router, layer, block);
-    return EPLB_OK;
-}
-
-/* Counts by source rank, and over all. */
-static void count_sources(routing *self)
-{
-    size_t experts = (size_t)self->num_experts;
-    int32_t width = self->params.width;
-    memset(self->counts, 0, (size_t)self->num_ranks * experts * sizeof *self->counts);
-    memset(self->expert_count, 0, experts * sizeof *self->expert_count);
-    for (int64_t t = 0; t < self->num_tokens; t++) {
-        int64_t *counts = self->counts + (size_t)self->source[t] * experts;
-        for (int32_t k = 0; k < width; k++) {
-            int32_t e = self->ids[t * width + k];
-            if (e < 0)
-                continue;
-            counts[e]++;
-            self->expert_count[e]++;
-        }
-    }
-}
-
-static eplb_status select_activated(routing *self, int32_t layer, eplb_error *error)
-{
-    count_sources(self);
-    eplb_status status =
-        eplb_resplit_activate(self->resplit[layer], self->expert_count, self->expert_slot, NULL, error);
-    if (status != EPLB_OK)
-        return status;
-    memset(self->quota, 0, (size_t)self->num_slots * sizeof *self->quota);
-    for (int32_t e = 0; e < self->num_experts; e++) {
-        if (self->expert_slot[e] >= 0)
-            self->quota[self->expert_slot[e]] = self->expert_count[e];
-    }
-    for (int64_t i = 0; i < self->num_tokens * self->params.width; i++)
-        self->slots[i] = self->ids[i] >= 0 ? self->expert_slot[self->ids[i]] : -1;
-    self->has_quota = true;
-    return EPLB_OK;
-}
-
-/* Rows of exactly this batch's quotas for one source, one after the other. */
-static void make_batch_rows(routing *self, int32_t layer, int32_t source)
-{
-    size_t experts = (size_t)self->num_experts, slots = (size_t)self->num_slots;
-    const int32_t *first =
-        eplb_placement_replica_first(self->params.placement) + (size_t)layer * (experts + 1);
-    const int32_t *replica = eplb_placement_replica_slots(self->params.placement) + (size_t)layer * slots;
-    const int64_t *part = self->part + (size_t)source * slots;
-    int32_t used = 0;
-    for (size_t e = 0; e < experts; e++) {
-        int32_t count = first[e + 1] - first[e], length = 0;
-        self->row_start[e] = used;
-        for (int32_t i = 0; i < count; i++) {
-            self->row_quota[i] = (int32_t)part[replica[first[e] + i]];
-            length += self->row_quota[i];
-        }
-        eplb_route_row(self->row_quota, count, self->row + used, self->row_served);
-        for (int32_t n = 0; n < length; n++)
-            self->row[used + n] = replica[first[e] + self->row[used + n]];
-        used += length;
-    }
-}
-
-/* Divides self->quota among the sources and lets each choose by rows of its part. */
-static eplb_status select_by_part(routing *self, int32_t layer, eplb_error *error)
-{
-    eplb_status status =
-        eplb_resplit_by_source(self->resplit[layer], self->counts, self->quota, self->part, error);
-    if (status != EPLB_OK)
-        return status;
-    int32_t width = self->params.width;
-    for (int32_t n = 0; n < self->num_live; n++) {
-        make_batch_rows(self, layer, self->live[n]);
-        for (int64_t i = block_start(self, n) * width; i < block_start(self, n + 1) * width; i++)
-            self->slots[i] = self->ids[i] >= 0 ? self->row[self->row_start[self->ids[i]]++] : -1;
-    }
-    return EPLB_OK;
-}
-
-static eplb_status select_resplit(routing *self, int32_t layer, eplb_error *error)
-{
-    count_sources(self);
-    eplb_status status =
-        eplb_resplit_solve_local(self->resplit[layer], self->counts, self->quota, NULL, error);
-    self->has_quota = true;
-    return status == EPLB_OK ? select_by_part(self, layer, error) : status;
-}
-
-/* All ranks follow the shares together: what a rank reaches when it knows how many tokens of each expert the
- * ranks before it have. */
-static eplb_status select_quota(routing *self, int32_t layer, eplb_error *error)
-{
-    (void)error;
-    int32_t *served = self->served + (size_t)layer * (size_t)self->num_slots;
-    const int32_t *block = eplb_router_acquire(self->router, layer, NULL);
-    eplb_route_table table = eplb_route_table_at(block);
-    for (int64_t i = 0; i < self->num_tokens * self->params.width; i++)
-        self->slots[i] = eplb_select_exact(&table, served, self->ids[i]);
-    eplb_router_release(self->router, layer, block);
-    return EPLB_OK;
-}
-
-/* The tokens that `quota` gives to each slot, divided among the sources by what they hold. */
-static eplb_status select_nearest(routing *self, int32_t layer, eplb_error *error)
-{
-    count_sources(self);
-    eplb_status status = select_quota(self, layer, error);
-    memset(self->quota, 0, (size_t)self->num_slots * sizeof *self->quota);
-    for (int64_t i = 0; i < self->num_tokens * self->params.width; i++) {
-        if (self->slots[i] >= 0)
-            self->quota[self->slots[i]]++;
-    }
-    return status == EPLB_OK ? select_by_part(self, layer, error) : status;
-}
-
-static eplb_status select_vllm(routing *self, int32_t layer, eplb_error *error)
-{
-    (void)error;
-    int32_t width = self->params.width;
-    const int32_t *block = eplb_router_acquire(self->router, layer, NULL);
-    eplb_route_table table = eplb_route_table_at(block);
-    for (int32_t n = 0; n < self->num_live; n++) {
-        int64_t begin = block_start(self, n) * width;
-        for (int64_t i = begin; i < block_start(self, n + 1) * width; i++)
-            self->slots[i] = eplb_select_vllm(&table, self->ids[i], (uint32_t)((i - begin) / width));
-    }
-    eplb_router_release(self->router, layer, block);
-    return EPLB_OK;
-}
-
-static eplb_status select_repeat(routing *self, int32_t layer, eplb_error *error)
-{
-    (void)error;
-    int32_t width = self->params.width, limit = self->params.row_limit;
-    const int32_t *count = self->repeat_count + (size_t)layer * (size_t)self->num_experts;
-    const int32_t *dense = self->repeat + (size_t)layer * (size_t)self->num_experts * (size_t)limit;
-    for (int32_t n = 0; n < self->num_live; n++) {
-        int64_t begin = block_start(self, n) * width;
-        for (int64_t i = begin; i < block_start(self, n + 1) * width; i++)
-            self->slots[i] = eplb_select_dense(dense, count, limit, self->num_experts, self->ids[i],
-                                               (uint32_t)((i - begin) / width));
-    }
-    return EPLB_OK;
-}
-
-static eplb_status select_sglang_static(routing *self, int32_t layer, eplb_error *error)
-{
-    (void)error;
-    size_t experts = (size_t)self->num_experts;
-    int32_t width = self->params.width;
-    for (int32_t n = 0; n < self->num_live; n++) {
-        const int32_t *own =
-            self->own + ((size_t)self->live[n] * (size_t)self->num_layers + (size_t)layer) * experts;
-        for (int64_t i = block_start(self, n) * width; i < block_start(self, n + 1) * width; i++)
-            self->slots[i] = eplb_select_sglang_static(own, self->num_experts, self->ids[i]);
-    }
-    return EPLB_OK;
-}
-
-static eplb_status select_sglang_dynamic(routing *self, int32_t layer, eplb_error *error)
-{
-    (void)error;
-    const int32_t *block = eplb_router_acquire(self->router, layer, NULL);
-    eplb_route_table table = eplb_route_table_at(block);
-    for (int64_t i = 0; i < self->num_tokens * self->params.width; i++)
-        self->slots[i] =
-            eplb_select_sglang_dynamic(&table, self->ids[i], (uint32_t)(random_next(&self->random) >> 48));
-    eplb_router_release(self->router, layer, block);
-    return EPLB_OK;
-}
-
-static eplb_status select_trtllm(routing *self, int32_t layer, eplb_error *error)
-{
-    (void)error;
-    int32_t width = self->params.width;
-    const int32_t *block = eplb_router_acquire(self->router, layer, NULL);
-    eplb_route_table table = eplb_route_table_at(block);
-    for (int32_t n = 0; n < self->num_live; n++) {
-        int64_t begin = block_start(self, n) * width;
-        for (int64_t i = begin; i < block_start(self, n + 1) * width; i++) {
-            int64_t part = (i - begin) / TRTLLM_BLOCK;
-            if ((i - begin) % TRTLLM_BLOCK == 0)
-                memset(self->row_start, 0, (size_t)self->num_experts * sizeof *self->row_start);
-            int32_t e = self->ids[i];
-            uint32_t running = e >= 0 ? (uint32_t)self->row_start[e]++ : 0;
-            self->slots[i] = eplb_select_trtllm(&table, e, running, (uint32_t)part, (uint32_t)self->live[n]);
-        }
-    }
-    eplb_router_release(self->router, layer, block);
-    return EPLB_OK;
-}
-
-static const select_function select_functions[] = {
-    [ROUTING_QUOTA] = select_quota,
-    [ROUTING_TABLE] = select_by_table,
-    [ROUTING_NEAREST] = select_nearest,
-    [ROUTING_INVARIANT] = select_invariant,
-    [ROUTING_ACTIVATED] = select_activated,
-    [ROUTING_RESPLIT] = select_resplit,
-    [ROUTING_VLLM] = select_vllm,
-    [ROUTING_SGLANG_STATIC] = select_sglang_static,
-    [ROUTING_SGLANG_DYNAMIC] = select_sglang_dynamic,
-    [ROUTING_TRTLLM] = select_trtllm,
-    [ROUTING_REPEAT] = select_repeat,
-};
-
-/* --- making
- * --------------------------------------------------------------------------------------------------- */
-
-static bool take_arrays(routing *self)
+static void take_arrays(routing *self)
 {
     size_t layers = (size_t)self->num_layers, experts = (size_t)self->num_experts;
     size_t slots = (size_t)self->num_slots, ranks = (size_t)self->num_ranks;
     size_t tokens = (size_t)self->params.max_tokens, pairs = tokens * (size_t)self->params.width;
-    self->live = calloc(ranks, sizeof *self->live);
-    self->share = calloc(layers * slots, sizeof *self->share);
-    self->gathered = calloc(pairs + 1, sizeof *self->gathered);
-    self->slots = calloc(pairs + 1, sizeof *self->slots);
-    self->source = calloc(tokens + 1, sizeof *self->source);
-    self->counts = calloc(ranks * experts, sizeof *self->counts);
-    self->quota = calloc(slots, sizeof *self->quota);
-    self->part = calloc(ranks * slots, sizeof *self->part);
-    self->row = calloc(pairs + 1, sizeof *self->row);
-    self->row_quota = calloc(2 * slots + 2 * experts, sizeof *self->row_quota);
-    self->expert_count = calloc(experts, sizeof *self->expert_count);
-    self->planned_slot = calloc(layers * slots, sizeof *self->planned_slot);
-    self->delivered_slot = calloc(layers * slots + slots, sizeof *self->delivered_slot);
-    self->rank_load = calloc(ranks, sizeof *self->rank_load);
-    self->planned = calloc(layers * ranks + layers, sizeof *self->planned);
-    self->delivered = calloc(layers * ranks, sizeof *self->delivered);
-    self->position = calloc(ranks * layers * experts, sizeof *self->position);
-    self->served = calloc(layers * slots, sizeof *self->served);
-    const void *blocks[] = {self->live,      self->share,     self->gathered,     self->slots,
-                            self->source,    self->counts,    self->quota,        self->part,
-                            self->row,       self->row_quota, self->planned_slot, self->delivered_slot,
-                            self->rank_load, self->planned,   self->delivered,    self->expert_count,
-                            self->position,  self->served};
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
-        if (blocks[i] == NULL)
-            return false;
-    }
-    self->row_served = self->row_quota + slots;
-    self->row_start = self->row_served + slots;
-    self->expert_slot = self->row_start + experts;
-    self->batch_slot = self->delivered_slot + layers * slots;
-    self->activated = self->planned + layers * ranks;
-    return true;
+    self->live = take(self, ranks, sizeof *self->live);
+    self->share = take(self, layers * slots, sizeof *self->share);
+    self->served = take(self, layers * slots, sizeof *self->served);
+    self->position = take(self, ranks * layers * experts, sizeof *self->position);
+    self->ids = take(self, pairs, sizeof *self->ids);
+    self->source = take(self, tokens, sizeof *self->source);
+    self->slots = take(self, pairs, sizeof *self->slots);
+    self->quota = take(self, slots, sizeof *self->quota);
+    self->counts = take(self, ranks * experts, sizeof *self->counts);
+    self->expert_count = take(self, experts, sizeof *self->expert_count);
+    self->part = take(self, ranks * slots, sizeof *self->part);
+    self->expert_slot = take(self, experts, sizeof *self->expert_slot);
+    self->running = take(self, experts, sizeof *self->running);
+    self->row = take(self, pairs, sizeof *self->row);
+    self->row_start = take(self, experts, sizeof *self->row_start);
+    self->row_quota = take(self, slots, sizeof *self->row_quota);
+    self->row_served = take(self, slots, sizeof *self->row_served);
+    self->planned_slot = take(self, layers * slots, sizeof *self->planned_slot);
+    self->delivered_slot = take(self, layers * slots, sizeof *self->delivered_slot);
+    self->planned = take(self, layers * ranks, sizeof *self->planned);
+    self->delivered = take(self, layers * ranks, sizeof *self->delivered);
+    self->activated = take(self, layers, sizeof *self->activated);
+    self->batch_slot = take(self, slots, sizeof *self->batch_slot);
+    self->rank_load = take(self, ranks, sizeof *self->rank_load);
+    self->rank_activated = take(self, ranks, sizeof *self->rank_activated);
 }
 
 void routing_destroy(routing *self)
@@ -351,16 +60,8 @@ void routing_destroy(routing *self)
     eplb_router_destroy(self->router);
     for (int32_t l = 0; self->resplit != NULL && l < self->num_layers; l++)
         eplb_resplit_destroy(self->resplit[l]);
-    void *blocks[] = {self->served,       self->resplit,      self->own,
-                      self->repeat,       self->repeat_count, self->live,
-                      self->share,        self->gathered,     self->slots,
-                      self->source,       self->counts,       self->quota,
-                      self->part,         self->row,          self->row_quota,
-                      self->expert_count, self->planned_slot, self->delivered_slot,
-                      self->rank_load,    self->planned,      self->delivered,
-                      self->position};
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
-        free(blocks[i]);
+    while (self->num_blocks > 0)
+        free(self->blocks[--self->num_blocks]);
     free(self);
 }
 
@@ -409,8 +110,6 @@ static eplb_status make_router(routing *self, eplb_error *error)
 /* Counters of the ranks start apart. */
 static void start_counters(routing *self)
 {
-    if (self->params.rule != ROUTING_TABLE)
-        return;
     for (int32_t l = 0; l < self->num_layers; l++) {
         const int32_t *block = eplb_router_acquire(self->router, l, NULL);
         for (int32_t g = 0; g < self->num_ranks; g++)
@@ -423,29 +122,57 @@ static void start_counters(routing *self)
 
 static eplb_status make_resplits(routing *self, eplb_error *error)
 {
-    self->resplit = calloc((size_t)self->num_layers, sizeof *self->resplit);
-    if (self->resplit == NULL)
-        return no_memory(error);
-    eplb_status status = EPLB_OK;
+    self->resplit = take(self, (size_t)self->num_layers, sizeof *self->resplit);
+    eplb_status status = self->no_memory ? no_memory(error) : EPLB_OK;
     for (int32_t l = 0; l < self->num_layers && status == EPLB_OK; l++)
         status = eplb_resplit_create(&self->resplit[l], self->params.placement, l, NULL, error);
     return status;
 }
 
-static eplb_status make_engine_tables(routing *self, eplb_error *error)
+static eplb_status make_own_table(routing *self, eplb_error *error)
+{
+    size_t cells = (size_t)self->num_ranks * (size_t)self->num_layers * (size_t)self->num_experts;
+    self->own = take(self, cells, sizeof *self->own);
+    return self->no_memory ? no_memory(error)
+                           : eplb_sglang_static(self->params.placement, self->own, NULL, error);
+}
+
+static eplb_status make_repeat_table(routing *self, eplb_error *error)
 {
     size_t cells = (size_t)self->num_layers * (size_t)self->num_experts;
-    if (self->params.rule == ROUTING_SGLANG_STATIC) {
-        self->own = calloc(cells * (size_t)self->num_ranks, sizeof *self->own);
-        return self->own == NULL ? no_memory(error)
-                                 : eplb_sglang_static(self->params.placement, self->own, NULL, error);
-    }
-    self->repeat = calloc(cells * (size_t)self->params.row_limit, sizeof *self->repeat);
-    self->repeat_count = calloc(cells, sizeof *self->repeat_count);
-    if (self->repeat == NULL || self->repeat_count == NULL)
+    self->repeat = take(self, cells * (size_t)self->params.row_limit, sizeof *self->repeat);
+    self->repeat_count = take(self, cells, sizeof *self->repeat_count);
+    if (self->no_memory)
         return no_memory(error);
     return eplb_repeat_table_int32(self->params.placement, self->params.shares, self->params.row_limit,
                                    self->repeat, self->repeat_count, NULL, NULL, error);
+}
+
+/* What the rule needs besides the router. */
+static eplb_status prepare_rule(routing *self, eplb_error *error)
+{
+    switch (self->params.rule) {
+    case ROUTING_TABLE:
+        start_counters(self);
+        return EPLB_OK;
+    case ROUTING_NEAREST:
+    case ROUTING_ACTIVATED:
+    case ROUTING_RESPLIT:
+        return make_resplits(self, error);
+    case ROUTING_SGLANG_STATIC:
+        return make_own_table(self, error);
+    case ROUTING_REPEAT:
+        return make_repeat_table(self, error);
+    default:
+        return EPLB_OK;
+    }
+}
+
+static void list_live(routing *self)
+{
+    for (int32_t g = 0; g < self->num_ranks; g++)
+        if (eplb_topology_rank_alive(self->topology)[g])
+            self->live[self->num_live++] = g;
 }
 
 eplb_status routing_create(routing **out, const routing_params *params, eplb_error *error)
@@ -461,22 +188,15 @@ eplb_status routing_create(routing **out, const routing_params *params, eplb_err
     self->num_slots = eplb_placement_num_slots(params->placement);
     self->num_ranks = eplb_topology_num_ranks(self->topology);
     self->random = random_seed(DYNAMIC_SEED);
-    eplb_status status = take_arrays(self) ? EPLB_OK : no_memory(error);
+    take_arrays(self);
+    eplb_status status = self->no_memory ? no_memory(error) : EPLB_OK;
     if (status == EPLB_OK) {
-        for (int32_t g = 0; g < self->num_ranks; g++) {
-            if (eplb_topology_rank_alive(self->topology)[g])
-                self->live[self->num_live++] = g;
-        }
+        list_live(self);
         read_shares(self);
         status = make_router(self, error); /* also checks placement and shares */
     }
     if (status == EPLB_OK)
-        start_counters(self);
-    if (status == EPLB_OK && (params->rule == ROUTING_NEAREST || params->rule == ROUTING_ACTIVATED ||
-                              params->rule == ROUTING_RESPLIT))
-        status = make_resplits(self, error);
-    if (status == EPLB_OK && (params->rule == ROUTING_SGLANG_STATIC || params->rule == ROUTING_REPEAT))
-        status = make_engine_tables(self, error);
+        status = prepare_rule(self, error);
     if (status != EPLB_OK) {
         routing_destroy(self);
         return status;
@@ -484,9 +204,6 @@ eplb_status routing_create(routing **out, const routing_params *params, eplb_err
     *out = self;
     return EPLB_OK;
 }
-
-/* --- running
- * --------------------------------------------------------------------------------------------------- */
 
 /* What each slot should get: the rule's own quotas, or the expert's pairs times the share. */
 static void add_planned(routing *self, int32_t layer)
@@ -520,7 +237,7 @@ static void add_delivered(routing *self, int32_t layer)
     }
     for (size_t g = 0; g < ranks; g++)
         self->rank_load[g] = 0.0;
-    int32_t *activated = self->row_quota; /* free between batches */
+    int32_t *activated = self->rank_activated;
     memset(activated, 0, ranks * sizeof *activated);
     for (size_t p = 0; p < slots; p++) {
         self->rank_load[slot_rank[p]] += (double)self->batch_slot[p];
@@ -543,16 +260,14 @@ eplb_status routing_batch(routing *self, const int32_t *ids, int64_t num_tokens,
     size_t width = (size_t)self->params.width, layers = (size_t)self->num_layers;
     self->num_tokens = num_tokens;
     for (int32_t n = 0; n < self->num_live; n++) {
-        for (int64_t t = block_start(self, n); t < block_start(self, n + 1); t++)
+        for (int64_t t = routing_block_start(self, n); t < routing_block_start(self, n + 1); t++)
             self->source[t] = self->live[n];
     }
     for (size_t l = 0; l < layers; l++) {
         for (size_t t = 0; t < (size_t)num_tokens; t++)
-            memcpy(self->gathered + t * width, ids + (t * layers + l) * width, width * sizeof *ids);
-        self->ids = self->gathered;
-        self->has_quota = false;
+            memcpy(self->ids + t * width, ids + (t * layers + l) * width, width * sizeof *ids);
         double start = clock_seconds();
-        eplb_status status = select_functions[self->params.rule](self, (int32_t)l, error);
+        eplb_status status = routing_select(self, (int32_t)l, error);
         self->seconds += clock_seconds() - start;
         if (status == EPLB_OK)
             status = eplb_traffic_add(self->topology, self->slots, num_tokens, self->params.width,
@@ -565,11 +280,6 @@ eplb_status routing_batch(routing *self, const int32_t *ids, int64_t num_tokens,
     self->tokens += num_tokens;
     self->batches++;
     return EPLB_OK;
-}
-
-const int32_t *routing_slots(const routing *self)
-{
-    return self->slots;
 }
 
 void routing_finish(const routing *self, routing_result *result)

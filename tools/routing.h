@@ -1,4 +1,4 @@
-/* Sends recorded tokens through a rule: the work behind `eplb route` and its bench.
+/* Sends recorded tokens through a rule: the work behind `eplb route`.
  *
  * The tokens of a batch are divided among the live ranks in blocks, as data parallelism does; every rank
  * routes its own with its own counters. Counts are token-expert pairs. */
@@ -43,9 +43,8 @@ typedef struct routing_result {
     int64_t pairs;            /* over all layers; choices of -1 do not count */
     const double *planned;    /* [L, G] */
     const int64_t *delivered; /* [L, G] */
-    double
-        max_deviation; /* largest |delivered - planned| of a slot, of its running totals after each batch */
-    double imbalance_mean; /* delivered rank load, largest / mean, over batches and layers */
+    double max_deviation;     /* largest |delivered - planned| of a slot's running totals after a batch */
+    double imbalance_mean;    /* delivered rank load, largest / mean, over batches and layers */
     double imbalance_worst;
     int64_t cross_rank; /* copies of tokens sent to another rank, and to another node, over all layers */
     int64_t cross_node;
@@ -59,8 +58,6 @@ eplb_status routing_create(routing **out, const routing_params *params, eplb_err
 void routing_destroy(routing *self);
 /* Routes one batch, ids [num_tokens, L, K]. Errors: INVALID (as the rule's), MEMORY. */
 eplb_status routing_batch(routing *self, const int32_t *ids, int64_t num_tokens, eplb_error *error);
-/* Slots of one layer of the last batch, [num_tokens, K]. Valid for the layer routed last: the highest. */
-const int32_t *routing_slots(const routing *self);
 void routing_finish(const routing *self, routing_result *result);
 
 #endif

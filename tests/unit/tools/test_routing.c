@@ -8,7 +8,7 @@
 #include <eplb/eplb.h>
 
 #include "base/random.h"
-#include "routing.h"
+#include "routing_state.h"
 
 enum {
     LAYERS = 3,
@@ -89,7 +89,7 @@ static void run_rule(routing_rule rule, int dead)
         for (int64_t i = 0; i < sizes[b] * LAYERS * WIDTH; i++)
             pairs += ids[i] >= 0;
         assert_int_equal(routing_batch(run, ids, sizes[b], &error), EPLB_OK);
-        check_last_layer(placement, ids, sizes[b], routing_slots(run));
+        check_last_layer(placement, ids, sizes[b], run->slots);
     }
     routing_result result;
     double planned = 0.0;
