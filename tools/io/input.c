@@ -119,6 +119,21 @@ size_t io_input_peek(io_input *input, size_t count, const unsigned char **bytes)
     return input->filled < count ? input->filled : count;
 }
 
+static bool starts_with_mark(const unsigned char *bytes, size_t count)
+{
+    return count >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0;
+}
+
+void io_input_skip_mark(io_input *input)
+{
+    const unsigned char *bytes;
+    if (io_input_offset(input) != 0)
+        return;
+    size_t ready = io_input_peek(input, 3, &bytes);
+    if (starts_with_mark(bytes, ready))
+        input->at = 3;
+}
+
 eplb_status io_input_read(io_input *input, void *bytes, size_t count, size_t *got, io_error *error)
 {
     unsigned char *out = bytes;
@@ -138,7 +153,7 @@ eplb_status io_input_read(io_input *input, void *bytes, size_t count, size_t *go
 /* The first byte that is neither a byte order mark nor white space; 0 if there is none. */
 static unsigned char first_character(const unsigned char *bytes, size_t count)
 {
-    size_t at = count >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    size_t at = starts_with_mark(bytes, count) ? 3 : 0;
     while (at < count && strchr(" \t\r\n", bytes[at]) != NULL && bytes[at] != '\0')
         at++;
     return at < count ? bytes[at] : 0;

@@ -41,6 +41,8 @@ int64_t io_input_offset(const io_input *input);
 /* The next bytes without taking them, at most `count` (<= buffer); fewer only at the end. Valid at offset 0
  * only. */
 size_t io_input_peek(io_input *input, size_t count, const unsigned char **bytes);
+/* Takes a UTF-8 byte order mark, which some editors write, if the input starts with one. */
+void io_input_skip_mark(io_input *input);
 /* Reads until `count` bytes are there or the input ends; *got tells. */
 eplb_status io_input_read(io_input *input, void *bytes, size_t count, size_t *got, io_error *error);
 

@@ -29,10 +29,7 @@ eplb_status json_document_load(io_input *input, json_t **root, io_error *error)
 {
     load_state state = {.input = input};
     json_error_t reason;
-    const unsigned char *bytes;
-    if (io_input_offset(input) == 0 && io_input_peek(input, 3, &bytes) == 3 &&
-        memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
-        input->at += 3; /* a byte order mark */
+    io_input_skip_mark(input);
     *root = json_load_callback(load_bytes, &state, JSON_REJECT_DUPLICATES, &reason);
     if (*root != NULL)
         return EPLB_OK;

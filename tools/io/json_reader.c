@@ -11,11 +11,7 @@ void json_reader_init(json_reader *reader, io_input *input)
     reader->input = input;
     reader->line = 1;
     reader->state = JSON_WANT_VALUE;
-    if (io_input_look(input) == 0xef) { /* a byte order mark */
-        const unsigned char *bytes;
-        if (io_input_peek(input, 3, &bytes) == 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
-            input->at += 3;
-    }
+    io_input_skip_mark(input);
 }
 
 eplb_status json_fail(const json_reader *reader, io_error *error, const char *format, ...)

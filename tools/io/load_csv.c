@@ -248,9 +248,7 @@ static eplb_status take_line(csv_reader *csv, io_error *error)
 eplb_status load_read_csv(io_input *input, io_windows *windows, io_error *error)
 {
     csv_reader csv = {.input = input, .windows = windows, .first = true};
-    const unsigned char *bytes;
-    if (io_input_peek(input, 3, &bytes) == 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
-        input->at += 3; /* a byte order mark */
+    io_input_skip_mark(input);
     bool more = true;
     eplb_status status = EPLB_OK;
     while (status == EPLB_OK && more) {
