@@ -2,7 +2,6 @@
 #include "plan_case.h"
 
 #include <stdio.h>
-#include <string.h>
 
 bool plan_case_create(const plan_shape *shape, const int64_t *counts, eplb_load **load,
                       eplb_topology **topology)
@@ -30,14 +29,6 @@ bool plan_case_create(const plan_shape *shape, const int64_t *counts, eplb_load 
     return true;
 }
 
-/* The split that a policy plans for. */
-static eplb_split split_of(const char *policy)
-{
-    if (strcmp(policy, "weighted") == 0)
-        return EPLB_SPLIT_WEIGHTED;
-    return strcmp(policy, "batch") == 0 ? EPLB_SPLIT_BATCH : EPLB_SPLIT_EQUAL;
-}
-
 eplb_plan *plan_case_run(const plan_shape *shape, const eplb_load *load, const eplb_topology *topology,
                          const char *policy)
 {
@@ -46,7 +37,6 @@ eplb_plan *plan_case_run(const plan_shape *shape, const eplb_load *load, const e
     eplb_plan_params params;
     eplb_plan_params_init(&params, sizeof params);
     params.policy = policy;
-    params.split = split_of(policy);
     params.num_groups = shape->groups;
     eplb_status status = EPLB_ERROR_UNSUPPORTED;
     for (int split = EPLB_SPLIT_EQUAL; status == EPLB_ERROR_UNSUPPORTED && split <= EPLB_SPLIT_BATCH;
