@@ -239,35 +239,6 @@ static int measure_windows(plan_run *run, const eplb_placement *before, const do
     return PARSED;
 }
 
-/* The imbalance of the best split of each layer's sum over a placement; it is what a plan for batches
- * reports. */
-static eplb_status split_per_layer(const eplb_load *load, const eplb_placement *placement, double *imbalance,
-                                   eplb_error *error)
-{
-    int32_t layers = eplb_load_num_layers(load), experts = eplb_load_num_experts(load);
-    int64_t *sum = calloc((size_t)layers * (size_t)experts, sizeof *sum);
-    eplb_load *summed = NULL;
-    eplb_load_params params;
-    window_spread spread = {0};
-    if (sum == NULL)
-        return no_memory(error);
-    for (int32_t l = 0; l < layers; l++)
-        eplb_load_sum(load, l, sum + (size_t)l * (size_t)experts);
-    eplb_load_params_init(&params, sizeof params);
-    params.num_layers = layers;
-    params.num_experts = experts;
-    params.counts = sum;
-    eplb_status status = eplb_load_create(&summed, &params, NULL, error);
-    if (status == EPLB_OK)
-        status = window_spread_measure(summed, placement, EPLB_SPLIT_BATCH, NULL, &spread, error);
-    for (int32_t l = 0; status == EPLB_OK && l < layers; l++)
-        imbalance[l] = spread.layer_mean[l];
-    window_spread_clear(&spread);
-    eplb_load_destroy(summed);
-    free(sum);
-    return status;
-}
-
 /* The imbalance of the current placement under its own shares (or split anew, as the plan), or else of the
  * layout that engines start from; also that of each window on its own, before and after. */
 static int measure(plan_run *run)
@@ -285,7 +256,7 @@ static int measure(plan_run *run)
         return fail_library(run->self, &error);
     before = before == NULL ? run->start : before;
     eplb_status status = eplb_plan_split(run->plan) == EPLB_SPLIT_BATCH
-                             ? split_per_layer(load, before, run->before, &error)
+                             ? window_spread_of_sum(load, before, run->before, &error)
                              : eplb_imbalance_per_layer(load, before, shares, run->before, NULL, &error);
     if (status != EPLB_OK)
         return fail_library(run->self, &error);

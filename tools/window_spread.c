@@ -170,3 +170,30 @@ void window_spread_clear(window_spread *spread)
     free(spread->layer_percentile95);
     memset(spread, 0, sizeof *spread);
 }
+
+eplb_status window_spread_of_sum(const eplb_load *load, const eplb_placement *placement, double *imbalance,
+                                 eplb_error *error)
+{
+    int32_t layers = eplb_load_num_layers(load), experts = eplb_load_num_experts(load);
+    int64_t *sum = calloc((size_t)layers * (size_t)experts, sizeof *sum);
+    eplb_load *summed = NULL;
+    eplb_load_params params;
+    window_spread spread = {0};
+    if (sum == NULL)
+        return no_memory(error);
+    for (int32_t l = 0; l < layers; l++)
+        eplb_load_sum(load, l, sum + (size_t)l * (size_t)experts);
+    eplb_load_params_init(&params, sizeof params);
+    params.num_layers = layers;
+    params.num_experts = experts;
+    params.counts = sum;
+    eplb_status status = eplb_load_create(&summed, &params, NULL, error);
+    if (status == EPLB_OK)
+        status = window_spread_measure(summed, placement, EPLB_SPLIT_BATCH, NULL, &spread, error);
+    for (int32_t l = 0; status == EPLB_OK && l < layers; l++)
+        imbalance[l] = spread.layer_mean[l];
+    window_spread_clear(&spread);
+    eplb_load_destroy(summed);
+    free(sum);
+    return status;
+}

@@ -20,4 +20,9 @@ eplb_status window_spread_measure(const eplb_load *load, const eplb_placement *p
                                   const double *shares, window_spread *spread, eplb_error *error);
 void window_spread_clear(window_spread *spread);
 
+/* The sum of all windows as if it were one batch: imbalance [L] of its best split over the placement, which
+ * is what a plan for batches reports. */
+eplb_status window_spread_of_sum(const eplb_load *load, const eplb_placement *placement, double *imbalance,
+                                 eplb_error *error);
+
 #endif
