@@ -44,9 +44,10 @@ EPLB_API void eplb_load_params_init(eplb_load_params *params, size_t size);
  * the text, layer, expert and value), OVERFLOW (layer), MEMORY. O(T L E). */
 EPLB_API eplb_status eplb_load_create(eplb_load **load, const eplb_load_params *params,
                                       const eplb_allocator *allocator, eplb_error *error);
-/* Deep, owning copy. */
+/* Deep, owning copy. Errors: MEMORY. */
 EPLB_API eplb_status eplb_load_copy(eplb_load **copy, const eplb_load *load, const eplb_allocator *allocator,
                                     eplb_error *error);
+/* Releases it; NULL is fine. */
 EPLB_API void eplb_load_destroy(eplb_load *load);
 /* True if the object is whole and every count is legal (borrowed counts are read again). O(T L E). */
 EPLB_API bool eplb_load_is_valid(const eplb_load *load);

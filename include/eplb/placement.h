@@ -2,8 +2,8 @@
  *
  * physical_to_logical [L, S] (-1 = empty), replica_count [L, E] and the compact logical_to_physical: the
  * slots of expert e of layer l, ascending, are slots[first[l*(E+1)+e] .. first[l*(E+1)+e+1]) with `first`
- * counted from the start of the layer's row of S entries. Replicas on
- * dead ranks count in none of the inverses. Immutable; any number of threads may read it. */
+ * counted from the start of the layer's row of S entries. Replicas on dead ranks count in none of the
+ * inverses. Immutable; any number of threads may read it. */
 #ifndef EPLB_PLACEMENT_H
 #define EPLB_PLACEMENT_H
 
@@ -29,18 +29,20 @@ EPLB_API eplb_status eplb_placement_create(eplb_placement **placement, const epl
 EPLB_API eplb_status eplb_placement_create_initial(eplb_placement **placement, const eplb_topology *topology,
                                                    int32_t num_layers, int32_t num_experts,
                                                    const eplb_allocator *allocator, eplb_error *error);
+/* Deep copy. Errors: MEMORY. */
 EPLB_API eplb_status eplb_placement_copy(eplb_placement **copy, const eplb_placement *placement,
                                          const eplb_allocator *allocator, eplb_error *error);
+/* Releases it; NULL is fine. */
 EPLB_API void eplb_placement_destroy(eplb_placement *placement);
+/* True if both have equal topologies, sizes and slots. */
 EPLB_API bool eplb_placement_equal(const eplb_placement *a, const eplb_placement *b);
 
 typedef enum eplb_problem_kind {
     EPLB_PROBLEM_EXPERT_RANGE = 0,   /* a slot names an expert that does not exist */
     EPLB_PROBLEM_EXPERT_MISSING = 1, /* an expert has no replica on a live rank */
     EPLB_PROBLEM_DEAD_SLOT = 2,      /* a slot of a dead rank is not empty */
-    EPLB_PROBLEM_DUPLICATE =
-        3, /* a rank holds an expert twice although it has no more replicas than live ranks */
-    EPLB_PROBLEM_EMPTY_SLOT = 4 /* a live slot is empty: legal, but wasted */
+    EPLB_PROBLEM_DUPLICATE = 3,      /* a rank holds an expert twice although there are ranks without it */
+    EPLB_PROBLEM_EMPTY_SLOT = 4      /* a live slot is empty: legal, but wasted */
 } eplb_problem_kind;
 
 /* One finding; rank, slot and expert are -1 where they do not apply. */

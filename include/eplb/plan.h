@@ -51,13 +51,13 @@ typedef struct eplb_plan_params {
     int64_t max_moves;             /* received experts over all layers; EPLB_UNLIMITED */
     double target_imbalance;       /* stop improving a layer at this imbalance; 0: go on as far as it pays */
     int32_t max_spill;             /* replicas per layer allowed outside their group's node; default 0 */
-    const eplb_load
-        *sources;        /* tokens by source rank [G, L, E] (windows are source ranks), or NULL: uniform */
-    int32_t num_threads; /* 1 = none started; the layers are divided among them */
-    int64_t work_limit;  /* counted search steps per layer; 0: the policy's default */
-    double
-        time_limit_seconds; /* wall clock for the whole plan; 0: none. Makes the answer depend on the clock */
-    eplb_progress_function progress;
+    const eplb_load *sources;      /* tokens by source rank, [G, L, E] (its windows are the source ranks), or
+                                      NULL: they start evenly on all ranks */
+    int32_t num_threads;           /* 1 (default): none is started; the layers are divided among them */
+    int64_t work_limit;            /* counted search steps per layer; 0: the policy's default */
+    double time_limit_seconds;     /* wall clock for the whole plan; 0: none. With one, the answer depends on
+                                      the clock */
+    eplb_progress_function progress; /* or NULL */
     void *progress_context;
 } eplb_plan_params;
 
@@ -72,9 +72,10 @@ EPLB_API void eplb_plan_params_init(eplb_plan_params *params, size_t size);
 EPLB_API eplb_status eplb_plan_create(eplb_plan **plan, const eplb_load *load, const eplb_topology *topology,
                                       const eplb_plan_params *params, const eplb_allocator *allocator,
                                       eplb_error *error);
-/* Deep copy. */
+/* Deep copy. Errors: MEMORY. */
 EPLB_API eplb_status eplb_plan_copy(eplb_plan **copy, const eplb_plan *plan, const eplb_allocator *allocator,
                                     eplb_error *error);
+/* Releases it; NULL is fine. */
 EPLB_API void eplb_plan_destroy(eplb_plan *plan);
 /* OK if the placement is valid, shares are in [0, 1] and sum to 1 over each expert's replicas, and the
  * certificate does not exceed what is reached. */
@@ -90,12 +91,14 @@ EPLB_API const char *eplb_policy_summary(int32_t index);
 /* Parts of a plan, owned by it. */
 EPLB_API const eplb_placement *eplb_plan_placement(const eplb_plan *plan);
 EPLB_API eplb_split eplb_plan_split(const eplb_plan *plan);
-EPLB_API const char *eplb_plan_policy(const eplb_plan *plan);   /* the policy that was asked for */
-EPLB_API const char *eplb_plan_reason(const eplb_plan *plan);   /* why the answer is what it is, one line */
-EPLB_API const double *eplb_plan_shares(const eplb_plan *plan); /* [L, S]; 0 where empty */
-EPLB_API const double *eplb_plan_imbalance(const eplb_plan *plan); /* [L] on the summed load (tokens) */
-EPLB_API const double *
-eplb_plan_lower_bound(const eplb_plan *plan); /* [L] proved for this split, same unit */
+/* The policy that was asked for, and why the answer is what it is, in one line. */
+EPLB_API const char *eplb_plan_policy(const eplb_plan *plan);
+EPLB_API const char *eplb_plan_reason(const eplb_plan *plan);
+/* [L, S] the fraction of its expert's tokens that a slot serves; 0 where it is empty. */
+EPLB_API const double *eplb_plan_shares(const eplb_plan *plan);
+/* [L] imbalance (eplb/metrics.h) on the summed load, and what is proved to be the least for this split. */
+EPLB_API const double *eplb_plan_imbalance(const eplb_plan *plan);
+EPLB_API const double *eplb_plan_lower_bound(const eplb_plan *plan);
 EPLB_API int32_t eplb_plan_num_groups(const eplb_plan *plan);
 /* Moves from params.current; all zero without one. */
 EPLB_API eplb_move_count eplb_plan_moves(const eplb_plan *plan);

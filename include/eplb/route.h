@@ -17,7 +17,7 @@
 
 EPLB_BEGIN_DECLS
 
-/* --- router: tables ------------------------------------------------------------------------------------- */
+/* --- router: tables ------------------------------------------------------------------------------------ */
 
 typedef struct eplb_router eplb_router;
 
@@ -35,9 +35,8 @@ typedef struct eplb_router_params {
     int32_t num_experts;
     eplb_route_rule rule; /* default QUOTA */
     int32_t source_rank;  /* rank whose tokens are routed, or -1 (default): one table for all */
-    int32_t
-        row_limit; /* longest row of one expert, 1 .. EPLB_MAX_ROW; default 256. Longer rows follow the shares
-                      more closely: the share that is served is within 1 / row_limit of the one asked for */
+    int32_t row_limit;    /* longest row of one expert, 1 .. EPLB_MAX_ROW; default 256. Longer rows follow the
+                             shares more closely: what is served is within 1 / row_limit of what is asked for */
 } eplb_router_params;
 
 #define EPLB_MAX_ROW 65536
@@ -49,6 +48,7 @@ EPLB_API void eplb_router_params_init(eplb_router_params *params, size_t size);
  * first update. Errors: INVALID, MEMORY. */
 EPLB_API eplb_status eplb_router_create(eplb_router **router, const eplb_router_params *params,
                                         const eplb_allocator *allocator, eplb_error *error);
+/* Releases it; NULL is fine. No reader may hold a table. */
 EPLB_API void eplb_router_destroy(eplb_router *router);
 /* True if every current table is whole: offsets inside the block, rows of live slots only. O(tables). No
  * update may run meanwhile. */
@@ -98,7 +98,7 @@ EPLB_API void eplb_route_ids(const int32_t *block, int32_t *position, const int3
  * then follow the shares to within one token as well. From such a start a prefix is within two. */
 EPLB_API void eplb_route_start(const int32_t *block, int32_t rank, int32_t *position);
 
-/* --- rows and repeat tables ----------------------------------------------------------------------------- */
+/* --- rows and repeat tables ---------------------------------------------------------------------------- */
 
 /* Writes the chairman sequence of integer quotas: row[length], length = sum of quota[count] <= EPLB_MAX_ROW,
  * holds 0 .. count-1 so that after n entries each i has appeared within less than 1 of n * quota[i] / length
@@ -125,8 +125,7 @@ EPLB_API eplb_status eplb_repeat_table_int64(const eplb_placement *placement, co
 EPLB_API eplb_status eplb_sglang_static(const eplb_placement *placement, int32_t *own,
                                         const eplb_allocator *allocator, eplb_error *error);
 
-/* --- re-split: the exact split of one batch ---------------------------------------------------------------
- */
+/* --- re-split: the exact split of one batch ------------------------------------------------------------ */
 
 typedef struct eplb_resplit eplb_resplit;
 
@@ -134,6 +133,7 @@ typedef struct eplb_resplit eplb_resplit;
  * here: solves never allocate. One thread per object. Errors: INVALID, MEMORY. O(S + E). */
 EPLB_API eplb_status eplb_resplit_create(eplb_resplit **resplit, const eplb_placement *placement,
                                          int32_t layer, const eplb_allocator *allocator, eplb_error *error);
+/* Releases it; NULL is fine. */
 EPLB_API void eplb_resplit_destroy(eplb_resplit *resplit);
 /* True if the object is whole. NULL is not. O(S). */
 EPLB_API bool eplb_resplit_is_valid(const eplb_resplit *resplit);
@@ -209,8 +209,7 @@ EPLB_API eplb_status eplb_shared_level_own(const eplb_topology *topology, int32_
                                            const eplb_shared_params *params, int64_t *part,
                                            const eplb_allocator *allocator, eplb_error *error);
 
-/* --- traffic
- * -------------------------------------------------------------------------------------------------- */
+/* --- traffic ------------------------------------------------------------------------------------------- */
 
 /* What a dispatch sends, summed over tokens. A token goes to a rank once, however many of its slots are
  * there. */

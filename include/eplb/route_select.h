@@ -23,12 +23,10 @@ enum {
     /* E, and the rank the table was made for or -1: the same for all. */
     EPLB_TABLE_EXPERTS = 1,
     EPLB_TABLE_SOURCE = 2,
-    /* [E + 1] and the live slots by expert: live replicas of e are slots[first[e] .. first[e+1]), ascending.
-     */
+    /* [E + 1] and the slots by expert: live replicas of e are slots[first[e] .. first[e+1]), ascending. */
     EPLB_TABLE_REPLICA_FIRST = 3,
     EPLB_TABLE_SLOTS = 4,
-    /* [E + 1] and the rows: slots in the order in which tokens of e go to them, rows[row_first[e] ..
-       row_first[e+1]). */
+    /* [E + 1] and the rows: tokens of e go to slots in the order rows[row_first[e] .. row_first[e+1]). */
     EPLB_TABLE_ROW_FIRST = 5,
     EPLB_TABLE_ROWS = 6,
     /* Epoch of the table, low 31 and high bits; int32 in the block. */
@@ -78,6 +76,7 @@ EPLB_DEVICE static inline eplb_route_table eplb_route_table_at(const int32_t *bl
     return table;
 }
 
+/* Whether an expert is one of the table's. */
 EPLB_DEVICE static inline int eplb_route_knows(const eplb_route_table *table, int32_t expert)
 {
     return (uint32_t)expert < (uint32_t)table->num_experts;
@@ -206,8 +205,7 @@ EPLB_DEVICE static inline int32_t eplb_select_invariant(const eplb_route_table *
     return eplb_select_quota(table, expert, mixed ^ mixed >> 16);
 }
 
-/* --- as other engines choose, for comparison --------------------------------------------------------------
- */
+/* --- as other engines choose, for comparison ----------------------------------------------------------- */
 
 /* vLLM: ((row * 2654435769) mod 2^32) mod replica_count, the same for all choices of a row. */
 EPLB_DEVICE static inline int32_t eplb_select_vllm(const eplb_route_table *table, int32_t expert,

@@ -34,7 +34,7 @@ typedef enum eplb_status {
     EPLB_ERROR_CANCELLED = 6,   /* the progress callback asked to stop */
     EPLB_ERROR_SYSTEM = 7,      /* the operating system refused a thread or a lock */
     EPLB_ERROR_INTERNAL = 8,    /* a result failed its own check: a defect of this library */
-    EPLB_ERROR_BUSY = 9 /* someone still uses what was to be replaced; nothing was changed, call again */
+    EPLB_ERROR_BUSY = 9         /* what was to be replaced is in use; nothing was changed, call again */
 } eplb_status;
 
 /* Where and why a call failed. Places that do not apply are -1. The caller owns the struct; it can be
