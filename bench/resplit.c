@@ -59,8 +59,7 @@ static double exact_imbalance(const eplb_placement *placement, const int64_t *co
     return total > 0.0 ? (double)result->max_load * ranks / total : 1.0;
 }
 
-/* --- time
- * ------------------------------------------------------------------------------------------------------- */
+/* --- time -------------------------------------------------------------------------------------------- */
 
 enum { EXACT, WARM, LPLB, LOCAL, NUM_TIMED };
 
@@ -207,8 +206,7 @@ static void gap_case(bench_report *report, const split_case *shape, int instance
     }
 }
 
-/* --- the next window
- * ------------------------------------------------------------------------------------------------ */
+/* --- the next window --------------------------------------------------------------------------------- */
 
 /* Windows judged, evenly over the trace: a plan is made for each. */
 #define MOST_JUDGED 24

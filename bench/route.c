@@ -91,8 +91,7 @@ static void clear_case(route_case *c)
     free(c->ordinal);
 }
 
-/* --- time
- * ------------------------------------------------------------------------------------------------------- */
+/* --- time -------------------------------------------------------------------------------------------- */
 
 typedef void (*loop_function)(route_case *c, const int32_t *block);
 
@@ -172,8 +171,7 @@ static void time_loops(bench_report *report, route_case *c, int rounds)
     }
 }
 
-/* --- deviation
- * ---------------------------------------------------------------------------------------------------- */
+/* --- deviation --------------------------------------------------------------------------------------- */
 
 /* Largest |delivered - n * share| of any replica after each of the n tokens of its expert. */
 static double worst_prefix(const route_case *c, const double *share)

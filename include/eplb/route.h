@@ -17,7 +17,7 @@
 
 EPLB_BEGIN_DECLS
 
-/* --- router: tables ------------------------------------------------------------------------------------ */
+/* --- router: tables ---------------------------------------------------------------------------------- */
 
 typedef struct eplb_router eplb_router;
 
@@ -98,7 +98,7 @@ EPLB_API void eplb_route_ids(const int32_t *block, int32_t *position, const int3
  * then follow the shares to within one token as well. From such a start a prefix is within two. */
 EPLB_API void eplb_route_start(const int32_t *block, int32_t rank, int32_t *position);
 
-/* --- rows and repeat tables ---------------------------------------------------------------------------- */
+/* --- rows and repeat tables -------------------------------------------------------------------------- */
 
 /* Writes the chairman sequence of integer quotas: row[length], length = sum of quota[count] <= EPLB_MAX_ROW,
  * holds 0 .. count-1 so that after n entries each i has appeared within less than 1 of n * quota[i] / length
@@ -125,7 +125,7 @@ EPLB_API eplb_status eplb_repeat_table_int64(const eplb_placement *placement, co
 EPLB_API eplb_status eplb_sglang_static(const eplb_placement *placement, int32_t *own,
                                         const eplb_allocator *allocator, eplb_error *error);
 
-/* --- re-split: the exact split of one batch ------------------------------------------------------------ */
+/* --- re-split: the exact split of one batch ---------------------------------------------------------- */
 
 typedef struct eplb_resplit eplb_resplit;
 
@@ -181,7 +181,7 @@ EPLB_API eplb_status eplb_resplit_lplb(eplb_resplit *resplit, const int64_t *loa
 EPLB_API eplb_status eplb_resplit_activate(eplb_resplit *resplit, const int64_t *tokens, int32_t *slot,
                                            int32_t *max_activated, eplb_error *error);
 
-/* --- shared expert ------------------------------------------------------------------------------------- */
+/* --- shared expert ----------------------------------------------------------------------------------- */
 
 /* Where each token's shared expert runs, when every rank can run it. */
 typedef struct eplb_shared_params {
@@ -209,7 +209,7 @@ EPLB_API eplb_status eplb_shared_level_own(const eplb_topology *topology, int32_
                                            const eplb_shared_params *params, int64_t *part,
                                            const eplb_allocator *allocator, eplb_error *error);
 
-/* --- traffic ------------------------------------------------------------------------------------------- */
+/* --- traffic ----------------------------------------------------------------------------------------- */
 
 /* What a dispatch sends, summed over tokens. A token goes to a rank once, however many of its slots are
  * there. */

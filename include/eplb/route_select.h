@@ -205,7 +205,7 @@ EPLB_DEVICE static inline int32_t eplb_select_invariant(const eplb_route_table *
     return eplb_select_quota(table, expert, mixed ^ mixed >> 16);
 }
 
-/* --- as other engines choose, for comparison ----------------------------------------------------------- */
+/* --- as other engines choose, for comparison --------------------------------------------------------- */
 
 /* vLLM: ((row * 2654435769) mod 2^32) mod replica_count, the same for all choices of a row. */
 EPLB_DEVICE static inline int32_t eplb_select_vllm(const eplb_route_table *table, int32_t expert,

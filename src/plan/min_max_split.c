@@ -31,8 +31,7 @@ typedef struct split_flow {
     int64_t *saved_load;   /* [G] */
 } split_flow;
 
-/* --- the graph -------------------------------------------------------------------------------------------
- */
+/* --- the graph --------------------------------------------------------------------------------------- */
 
 static bool take_arrays(min_max_graph *graph, int32_t num_replicas, arena *scratch)
 {
@@ -122,8 +121,7 @@ bool min_max_graph_init(min_max_graph *graph, int32_t num_experts, int32_t num_r
     return true;
 }
 
-/* --- the level T -------------------------------------------------------------------------------------------
- */
+/* --- the level T ------------------------------------------------------------------------------------- */
 
 static int64_t speed_of(const min_max_graph *graph, int32_t rank)
 {
@@ -218,8 +216,7 @@ static void first_level(split_flow *flow, const int64_t *load, int64_t total, mi
     raise_level(flow, best_load, best_speed, result);
 }
 
-/* --- the start
- * ----------------------------------------------------------------------------------------------- */
+/* --- the start --------------------------------------------------------------------------------------- */
 
 /* Spreads `tokens` of one expert so that the room left on its ranks becomes as equal as it can: the level
  * sinks from the largest room over the next smaller ones until the tokens are used up. Quotas already there
@@ -302,8 +299,7 @@ static void fill_all(split_flow *flow, const int64_t *load, const int64_t *warm)
         fill_expert(flow, m, (uint64_t)flow->rest[m]);
 }
 
-/* --- the flow
- * ------------------------------------------------------------------------------------------------ */
+/* --- the flow ---------------------------------------------------------------------------------------- */
 
 /* Distance of every rank to a rank with room, backwards: a rank reaches what the experts it serves reach.
  * True if a rank above its capacity reaches room. */
@@ -457,8 +453,7 @@ static void find_cut(split_flow *flow, int64_t *cut_load, int64_t *cut_speed)
     }
 }
 
-/* --- the fractional optimum
- * ---------------------------------------------------------------------------------- */
+/* --- the fractional optimum -------------------------------------------------------------------------- */
 
 /* Newton's method on the fraction itself: with all tokens multiplied by bound_speed, the level bound_load /
  * bound_speed is a whole number. Starts from the integer flow and leaves it as it was. False if a product
@@ -492,8 +487,7 @@ static bool prove_fraction(split_flow *flow, int64_t total, min_max_result *resu
     return true;
 }
 
-/* --- the whole
- * ----------------------------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------------------------- */
 
 static bool take_flow(split_flow *flow, const min_max_graph *graph, arena *scratch)
 {

@@ -25,8 +25,7 @@ struct eplb_realtime {
     realtime_filling filling; /* lists of E exports and G rooms */
 };
 
-/* --- the object
- * -------------------------------------------------------------------------------------------------- */
+/* --- the object -------------------------------------------------------------------------------------- */
 
 void eplb_realtime_params_init(eplb_realtime_params *params, size_t size)
 {
@@ -119,8 +118,7 @@ void eplb_realtime_destroy(eplb_realtime *realtime)
     }
 }
 
-/* --- one level
- * --------------------------------------------------------------------------------------------------- */
+/* --- one level --------------------------------------------------------------------------------------- */
 
 /* Lists what the rank exports: its masters with most tokens, as many and as much as are above the level. */
 static void list_exports(eplb_realtime *realtime, int32_t rank, int64_t above, const int32_t *home_tokens)
@@ -188,8 +186,7 @@ static int64_t plan_at(eplb_realtime *realtime, const int32_t *tokens, int64_t l
     return realtime_fill_tight(&realtime->filling) ? level : largest_left(realtime, plan, level);
 }
 
-/* --- a batch
- * ----------------------------------------------------------------------------------------------------- */
+/* --- a batch ----------------------------------------------------------------------------------------- */
 
 /* Sums per rank; -1 if a count is negative. */
 static int64_t sum_ranks(eplb_realtime *realtime, const int32_t *tokens, int64_t *largest)

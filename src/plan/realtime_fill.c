@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-/* --- amounts
- * ----------------------------------------------------------------------------------------------------- */
+/* --- amounts ----------------------------------------------------------------------------------------- */
 
 static int64_t amount_of(uint64_t key)
 {
@@ -63,8 +62,7 @@ static void sort_ascending(realtime_amounts *list)
     }
 }
 
-/* --- few replicas
- * ------------------------------------------------------------------------------------------------ */
+/* --- few replicas ------------------------------------------------------------------------------------ */
 
 static void put(realtime_filling *work, int32_t rank, int32_t expert, int64_t amount)
 {
@@ -99,8 +97,7 @@ bool realtime_fill_few(realtime_filling *work)
     return work->exports.size == 0;
 }
 
-/* --- tight rooms
- * ------------------------------------------------------------------------------------------------- */
+/* --- tight rooms ------------------------------------------------------------------------------------- */
 
 /* Exports low .. high-1 are whole; the open one is being divided. */
 typedef struct filling {

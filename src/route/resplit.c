@@ -140,8 +140,7 @@ bool eplb_resplit_is_valid(const eplb_resplit *resplit)
     return true;
 }
 
-/* --- solving
- * ------------------------------------------------------------------------------------------------- */
+/* --- solving ----------------------------------------------------------------------------------------- */
 
 eplb_status resplit_check_load(const eplb_resplit *resplit, const int64_t *load, eplb_error *error)
 {

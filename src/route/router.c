@@ -196,8 +196,7 @@ void eplb_router_destroy(eplb_router *router)
     memory_give(&allocator, router);
 }
 
-/* --- building ---------------------------------------------------------------------------------------------
- */
+/* --- building ---------------------------------------------------------------------------------------- */
 
 /* Tokens of one expert by source rank; equal for all live ranks where nothing is known of it. */
 static int64_t read_supply(eplb_router *router, const eplb_placement *placement, const eplb_load *sources,
@@ -466,8 +465,7 @@ eplb_status eplb_router_update_quota(eplb_router *router, int32_t layer, const e
     return status;
 }
 
-/* --- reading -----------------------------------------------------------------------------------------------
- */
+/* --- reading ----------------------------------------------------------------------------------------- */
 
 const int32_t *eplb_router_acquire(eplb_router *router, int32_t layer, uint64_t *epoch)
 {

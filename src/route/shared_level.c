@@ -92,8 +92,7 @@ static void fill_level(int32_t num_ranks, int64_t *load, const uint8_t *open, in
     }
 }
 
-/* --- global counts
- * --------------------------------------------------------------------------------------------- */
+/* --- global counts ----------------------------------------------------------------------------------- */
 
 typedef struct shared_scratch {
     int64_t *load;   /* [G] with all tokens at home */
@@ -211,8 +210,7 @@ eplb_status eplb_shared_level(const eplb_topology *topology, const int64_t *rout
     return status;
 }
 
-/* --- own counts
- * -------------------------------------------------------------------------------------------------- */
+/* --- own counts -------------------------------------------------------------------------------------- */
 
 /* The least level at which `tokens` fit over the live ranks, not below any routed load. */
 static int64_t own_level(const eplb_topology *topology, const int64_t *routed, int64_t tokens)
