@@ -250,32 +250,35 @@ static int32_t replica_at(const eplb_placement *placement, size_t l, size_t e, i
     return placement->replica_slots[l * (size_t)placement->num_slots + (size_t)(first[e] + i)];
 }
 
-eplb_status eplb_placement_dense_int32(const eplb_placement *placement, int32_t width, int32_t *out,
-                                       eplb_error *error)
+/* Fills one of the two, the other is NULL. */
+static eplb_status write_dense(const eplb_placement *placement, int32_t width, int32_t *narrow, int64_t *wide,
+                               eplb_error *error)
 {
     eplb_status status = check_width(placement, width, error);
     if (status != EPLB_OK)
         return status;
     for (size_t l = 0; l < (size_t)placement->num_layers; l++) {
         for (size_t e = 0; e < (size_t)placement->num_experts; e++) {
-            for (int32_t i = 0; i < width; i++)
-                *out++ = replica_at(placement, l, e, i);
+            for (int32_t i = 0; i < width; i++) {
+                int32_t slot = replica_at(placement, l, e, i);
+                if (narrow != NULL)
+                    *narrow++ = slot;
+                else
+                    *wide++ = slot;
+            }
         }
     }
     return EPLB_OK;
 }
 
+eplb_status eplb_placement_dense_int32(const eplb_placement *placement, int32_t width, int32_t *out,
+                                       eplb_error *error)
+{
+    return write_dense(placement, width, out, NULL, error);
+}
+
 eplb_status eplb_placement_dense_int64(const eplb_placement *placement, int32_t width, int64_t *out,
                                        eplb_error *error)
 {
-    eplb_status status = check_width(placement, width, error);
-    if (status != EPLB_OK)
-        return status;
-    for (size_t l = 0; l < (size_t)placement->num_layers; l++) {
-        for (size_t e = 0; e < (size_t)placement->num_experts; e++) {
-            for (int32_t i = 0; i < width; i++)
-                *out++ = replica_at(placement, l, e, i);
-        }
-    }
-    return EPLB_OK;
+    return write_dense(placement, width, NULL, out, error);
 }
