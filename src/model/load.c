@@ -5,11 +5,13 @@
  * looking. O(T L E). */
 #include <eplb/load.h>
 
+#include <float.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/params.h"
 
 struct eplb_load {
     eplb_allocator allocator;
@@ -28,10 +30,7 @@ struct eplb_load {
 void eplb_load_params_init(eplb_load_params *params, size_t size)
 {
     eplb_load_params defaults = {.size = sizeof defaults, .num_windows = 1, .element = EPLB_ELEMENT_INT64};
-    if (size > sizeof defaults)
-        size = sizeof defaults;
-    memcpy(params, &defaults, size);
-    params->size = size;
+    params_init(params, size, &defaults, sizeof defaults);
 }
 
 static size_t element_bytes(eplb_element element)
@@ -54,11 +53,9 @@ static eplb_status check_size(const char *what, int32_t value, int32_t most, epl
 
 static eplb_status check_params(const eplb_load_params *params, eplb_error *error)
 {
-    if (params->size != sizeof *params)
-        return error_text(error, EPLB_ERROR_INVALID,
-                          "load parameters have size %zu, expected %zu: call eplb_load_params_init",
-                          params->size, sizeof *params);
-    eplb_status status = check_size("windows", params->num_windows, EPLB_MAX_WINDOWS, error);
+    eplb_status status = params_check(params->size, sizeof *params, "load", error);
+    if (status == EPLB_OK)
+        status = check_size("windows", params->num_windows, EPLB_MAX_WINDOWS, error);
     if (status == EPLB_OK)
         status = check_size("layers", params->num_layers, EPLB_MAX_LAYERS, error);
     if (status == EPLB_OK)
@@ -155,7 +152,7 @@ static eplb_status survey_floats(const eplb_load_params *params, const int64_t s
         for (int32_t t = 0; t < params->num_windows; t++) {
             for (int32_t e = 0; e < params->num_experts; e++) {
                 double value = read_float(address(params->counts, stride, t, l, e), params->element);
-                if (!(value >= 0.0 && value <= 1.7976931348623157e308))
+                if (!(value >= 0.0 && value <= DBL_MAX))
                     return error_set(
                         error, EPLB_ERROR_INVALID, (error_place){l, e, -1, -1, -1},
                         "load of window %d, layer %d, expert %d is %g: expected a finite number, 0 or more",
@@ -165,7 +162,7 @@ static eplb_status survey_floats(const eplb_load_params *params, const int64_t s
                 total += value;
             }
         }
-        if (!(total <= 1.7976931348623157e308))
+        if (!(total <= DBL_MAX))
             return error_set(error, EPLB_ERROR_OVERFLOW, (error_place){l, -1, -1, -1, -1},
                              "load of layer %d sums to infinity", l);
         if (total > survey->largest)

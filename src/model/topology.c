@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/params.h"
 
 struct eplb_topology {
     eplb_allocator allocator;
@@ -27,18 +28,14 @@ struct eplb_topology {
 void eplb_topology_params_init(eplb_topology_params *params, size_t size)
 {
     eplb_topology_params defaults = {.size = sizeof defaults, .num_nodes = 1};
-    if (size > sizeof defaults)
-        size = sizeof defaults;
-    memcpy(params, &defaults, size);
-    params->size = size;
+    params_init(params, size, &defaults, sizeof defaults);
 }
 
 static eplb_status check_sizes(const eplb_topology_params *params, eplb_error *error)
 {
-    if (params->size != sizeof *params)
-        return error_text(error, EPLB_ERROR_INVALID,
-                          "topology parameters have size %zu, expected %zu: call eplb_topology_params_init",
-                          params->size, sizeof *params);
+    eplb_status status = params_check(params->size, sizeof *params, "topology", error);
+    if (status != EPLB_OK)
+        return status;
     if (params->num_ranks < 1 || params->num_ranks > EPLB_MAX_RANKS)
         return error_text(error, EPLB_ERROR_INVALID, "%d ranks: expected 1 to %d", params->num_ranks,
                           EPLB_MAX_RANKS);

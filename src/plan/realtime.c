@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/params.h"
 #include "plan/realtime_fill.h"
 
 enum { MOST_LEVELS = 10 };
@@ -29,17 +30,15 @@ struct eplb_realtime {
 
 void eplb_realtime_params_init(eplb_realtime_params *params, size_t size)
 {
-    if (params == NULL || size < sizeof params->size)
-        return;
-    eplb_realtime_params defaults = {.size = size, .spare_slots_per_rank = 2};
-    memset(params, 0, size);
-    memcpy(params, &defaults, size < sizeof defaults ? size : sizeof defaults);
+    eplb_realtime_params defaults = {.size = sizeof defaults, .spare_slots_per_rank = 2};
+    params_init(params, size, &defaults, sizeof defaults);
 }
 
 static eplb_status check_params(const eplb_realtime_params *params, eplb_error *error)
 {
-    if (params == NULL || params->size < sizeof *params)
-        return error_text(error, EPLB_ERROR_INVALID, "realtime parameters are not initialised");
+    eplb_status status = params_check(params->size, sizeof *params, "realtime", error);
+    if (status != EPLB_OK)
+        return status;
     if (params->num_experts < 1 || params->num_experts > EPLB_MAX_EXPERTS)
         return error_text(error, EPLB_ERROR_INVALID, "realtime: %d experts, expected 1 .. %d",
                           params->num_experts, EPLB_MAX_EXPERTS);
@@ -82,8 +81,6 @@ static void list_masters(eplb_realtime *realtime, const eplb_realtime_params *pa
 eplb_status eplb_realtime_create(eplb_realtime **realtime, const eplb_realtime_params *params,
                                  const eplb_allocator *allocator, eplb_error *error)
 {
-    if (realtime == NULL)
-        return error_text(error, EPLB_ERROR_INVALID, "realtime: no place for the result");
     *realtime = NULL;
     eplb_status status = check_params(params, error);
     if (status != EPLB_OK)

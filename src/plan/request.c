@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/params.h"
 #include "plan/policies.h"
 
 void eplb_plan_params_init(eplb_plan_params *params, size_t size)
@@ -20,10 +21,7 @@ void eplb_plan_params_init(eplb_plan_params *params, size_t size)
         .max_moves = EPLB_UNLIMITED,
         .num_threads = 1,
     };
-    if (size > sizeof defaults)
-        size = sizeof defaults;
-    memcpy(params, &defaults, size);
-    params->size = size;
+    params_init(params, size, &defaults, sizeof defaults);
 }
 
 static eplb_status invalid(eplb_error *error, const char *what, long long value, const char *expected)
@@ -183,12 +181,10 @@ static eplb_status read_params(eplb_plan_params *out, const eplb_plan_params *pa
     eplb_plan_params_init(out, sizeof *out);
     if (params == NULL)
         return EPLB_OK;
-    if (params->size != sizeof *out)
-        return error_text(error, EPLB_ERROR_INVALID,
-                          "plan parameters have size %zu, expected %zu: call eplb_plan_params_init",
-                          params->size, sizeof *out);
-    *out = *params;
-    return EPLB_OK;
+    eplb_status status = params_check(params->size, sizeof *out, "plan", error);
+    if (status == EPLB_OK)
+        *out = *params;
+    return status;
 }
 
 eplb_status request_check(plan_request *request, const eplb_load *load, const eplb_topology *topology,

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/params.h"
 #include "route/replicas.h"
 #include "route/row.h"
 #include "route/source_part.h"
@@ -52,18 +53,14 @@ struct eplb_router {
 void eplb_router_params_init(eplb_router_params *params, size_t size)
 {
     eplb_router_params defaults = {.size = sizeof defaults, .source_rank = -1, .row_limit = 256};
-    if (size > sizeof defaults)
-        size = sizeof defaults;
-    memcpy(params, &defaults, size);
-    params->size = size;
+    params_init(params, size, &defaults, sizeof defaults);
 }
 
 static eplb_status check_params(const eplb_router_params *params, eplb_error *error)
 {
-    if (params->size != sizeof *params)
-        return error_text(error, EPLB_ERROR_INVALID,
-                          "router parameters have size %zu, expected %zu: call eplb_router_params_init",
-                          params->size, sizeof *params);
+    eplb_status status = params_check(params->size, sizeof *params, "router", error);
+    if (status != EPLB_OK)
+        return status;
     if (!eplb_topology_is_valid(params->topology))
         return error_text(error, EPLB_ERROR_INVALID, "a router needs a valid topology");
     if (params->num_layers < 1 || params->num_layers > EPLB_MAX_LAYERS)

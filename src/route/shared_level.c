@@ -11,26 +11,22 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/params.h"
 #include "route/source_part.h"
 
 void eplb_shared_params_init(eplb_shared_params *params, size_t size)
 {
     eplb_shared_params defaults = {.size = sizeof defaults, .batch_floor = 64};
-    if (size > sizeof defaults)
-        size = sizeof defaults;
-    memcpy(params, &defaults, size);
-    params->size = size;
+    params_init(params, size, &defaults, sizeof defaults);
 }
 
 /* Checks and returns the total of the counts. NULL tokens: none. */
 static eplb_status check(const eplb_topology *topology, const int64_t *routed, const int64_t *tokens,
                          const eplb_shared_params *params, int64_t *total, eplb_error *error)
 {
-    if (params->size != sizeof *params)
-        return error_text(
-            error, EPLB_ERROR_INVALID,
-            "shared-expert parameters have size %zu, expected %zu: call eplb_shared_params_init",
-            params->size, sizeof *params);
+    eplb_status status = params_check(params->size, sizeof *params, "shared", error);
+    if (status != EPLB_OK)
+        return status;
     if (params->price_per_mille < 0 || params->batch_floor < 0)
         return error_text(error, EPLB_ERROR_INVALID, "price %d and floor %lld: expected 0 or more",
                           params->price_per_mille, (long long)params->batch_floor);
