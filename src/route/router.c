@@ -4,51 +4,13 @@
  * waits, and takes no lock; the writer never waits either: it is told BUSY. O(1) for readers; an update is
  * O(S + sum of rows * replicas) per layer. Source: the two-slot form of epoch-based publication (left-right).
  */
-#include <eplb/route.h>
+#include "route/router.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/params.h"
-#include "route/replicas.h"
-#include "route/row.h"
-#include "route/source_part.h"
-
-typedef struct router_layer {
-    atomic_int active; /* block that readers take */
-    atomic_int readers[2];
-    int32_t *block[2];
-    uint64_t epoch;
-    double error;       /* of the current table */
-    double built_error; /* of the table being built */
-} router_layer;
-
-struct eplb_router {
-    eplb_allocator allocator;
-    eplb_topology *topology;
-    int32_t num_layers;
-    int32_t num_experts;
-    eplb_route_rule rule;
-    int32_t source_rank;
-    int32_t row_limit;
-    int64_t row_capacity;
-    int64_t block_length;
-    router_layer *layers;
-    int32_t *blocks;
-    /* Scratch of the updating thread. */
-    bool wants_quota; /* rows of whole quotas, where they fit */
-    double *share;    /* [S] */
-    int64_t *weight;  /* [S] */
-    int64_t *part;    /* [S] */
-    int64_t *left;    /* [S] */
-    int64_t *supply;  /* [G] */
-    int32_t *quota;   /* [S] */
-    int32_t *served;  /* [S] */
-    int32_t *rank;    /* [S] */
-};
 
 void eplb_router_params_init(eplb_router_params *params, size_t size)
 {
@@ -193,186 +155,6 @@ void eplb_router_destroy(eplb_router *router)
     memory_give(&allocator, router);
 }
 
-/* --- building ---------------------------------------------------------------------------------------- */
-
-/* Tokens of one expert by source rank; equal for all live ranks where nothing is known of it. */
-static int64_t read_supply(eplb_router *router, const eplb_placement *placement, const eplb_load *sources,
-                           int32_t layer, int32_t expert)
-{
-    const uint8_t *alive = eplb_topology_rank_alive(eplb_placement_topology(placement));
-    int32_t ranks = eplb_topology_num_ranks(router->topology);
-    int64_t total = 0;
-    for (int32_t g = 0; g < ranks; g++) {
-        router->supply[g] = sources != NULL ? eplb_load_at(sources, g, layer, expert) : 0;
-        total += router->supply[g];
-    }
-    if (total == 0) {
-        for (int32_t g = 0; g < ranks; g++)
-            router->supply[g] = alive[g] != 0;
-    }
-    row_scale_weights(router->supply, ranks);
-    total = 0;
-    for (int32_t g = 0; g < ranks; g++)
-        total += router->supply[g];
-    /* Fine enough that rounding a replica's quota to one of these units is below any row's resolution. */
-    int64_t fine = total > 0 ? ROW_WEIGHT_LIMIT / total : 0;
-    for (int32_t g = 0; g < ranks; g++)
-        router->supply[g] *= fine;
-    return total * fine;
-}
-
-/* Turns the weights of an expert's replicas into the part of the router's own source. The part may be empty
- * (the source sends none of this expert): the weights then stay. */
-static void take_own_part(eplb_router *router, const eplb_placement *placement, const eplb_load *sources,
-                          int32_t layer, int32_t expert, const int32_t *slot, int32_t count)
-{
-    int64_t total = read_supply(router, placement, sources, layer, expert);
-    int64_t sum = 0, before = 0, own = 0;
-    for (int32_t i = 0; i < count; i++)
-        sum += router->weight[i];
-    int64_t given = 0;
-    for (int32_t i = 0; i < count; i++) {
-        /* Cumulative rounding: quotas sum to the supply. Both factors are at most 2^31. */
-        before += router->weight[i];
-        router->left[i] = before * total / sum - given;
-        given += router->left[i];
-        router->part[i] = 0;
-        router->rank[i] = eplb_topology_slot_rank(router->topology)[slot[i]];
-    }
-    source_part_output output = {.part = router->part, .only = router->source_rank};
-    source_part(eplb_topology_num_ranks(router->topology), eplb_topology_rank_node(router->topology),
-                router->rank, count, router->supply, router->left, &output);
-    for (int32_t i = 0; i < count; i++)
-        own += router->part[i];
-    if (own > 0)
-        memcpy(router->weight, router->part, (size_t)count * sizeof *router->weight);
-}
-
-/* Weights that are the quotas of a batch and fit a row: the row's length, 0 if there is none. */
-static int32_t whole_quotas(eplb_router *router, int32_t count, double *error)
-{
-    int64_t sum = 0;
-    for (int32_t i = 0; i < count && router->wants_quota; i++)
-        sum += router->weight[i]; /* at most 2^31 each */
-    if (sum > router->row_limit)
-        return 0;
-    for (int32_t i = 0; i < count; i++)
-        router->quota[i] = (int32_t)router->weight[i];
-    *error = 0.0;
-    return (int32_t)sum;
-}
-
-/* Writes the row of one expert; returns its length and keeps the largest error. */
-static int32_t write_row(eplb_router *router, const int32_t *slot, int32_t count, int32_t *row, double *worst)
-{
-    double error;
-    if (count == 1) {
-        row[0] = slot[0];
-        return 1;
-    }
-    int32_t length = whole_quotas(router, count, &error);
-    if (length == 0)
-        length = row_choose(router->weight, count, router->row_limit, router->quota, &error);
-    eplb_route_row(router->quota, count, row, router->served);
-    for (int32_t n = 0; n < length; n++)
-        row[n] = slot[row[n]];
-    *worst = error > *worst ? error : *worst;
-    return length;
-}
-
-/* Weights as int32 whose sum is below 2^31, for eplb_select_exact. */
-static void write_weights(const eplb_router *router, int32_t count, int32_t *weights)
-{
-    int64_t sum = 0;
-    for (int32_t i = 0; i < count; i++)
-        sum += router->weight[i];
-    int shift = sum > INT32_MAX; /* row_scale_weights keeps the sum within 2^31 */
-    for (int32_t i = 0; i < count; i++)
-        weights[i] = (int32_t)(router->weight[i] >> shift);
-}
-
-static int32_t inverse_of(int32_t length)
-{
-    return length > 0 ? (int32_t)(UINT32_MAX / (uint32_t)length) : 0;
-}
-
-/* What follows from the rows: the place after each, and the inverses for selection without division. */
-static void link_rows(int32_t *block)
-{
-    const int32_t *first = block + block[EPLB_TABLE_REPLICA_FIRST],
-                  *row_first = block + block[EPLB_TABLE_ROW_FIRST];
-    int32_t *next = block + block[EPLB_TABLE_NEXT];
-    for (int32_t e = 0; e < block[EPLB_TABLE_EXPERTS]; e++) {
-        for (int32_t n = row_first[e]; n < row_first[e + 1]; n++)
-            next[n] = n + 1 < row_first[e + 1] ? n + 1 : row_first[e];
-        block[block[EPLB_TABLE_ROW_INVERSE] + e] = inverse_of(row_first[e + 1] - row_first[e]);
-        block[block[EPLB_TABLE_REPLICA_INVERSE] + e] = inverse_of(first[e + 1] - first[e]);
-    }
-}
-
-/* What a layer's table is made of. */
-typedef struct build_input {
-    const eplb_placement *placement;
-    const double *shares;     /* [S] or NULL: equal */
-    const int64_t *quota;     /* [S] instead of shares, or NULL */
-    const eplb_load *sources; /* or NULL */
-} build_input;
-
-/* Weights of one expert's live replicas. */
-static eplb_status read_weights(eplb_router *router, int32_t layer, int32_t expert, const build_input *input,
-                                const int32_t *slot, int32_t count, eplb_error *error)
-{
-    int64_t sum = 0;
-    for (int32_t i = 0; input->quota != NULL && i < count; i++) {
-        router->weight[i] = input->quota[slot[i]];
-        if (!checked_add(sum, router->weight[i], &sum))
-            return error_set(error, EPLB_ERROR_INVALID, (error_place){layer, expert, -1, slot[i], -1},
-                             "layer %d, expert %d: the quotas do not fit int64", layer, expert);
-    }
-    if (sum > 0) {
-        row_scale_weights(router->weight, count);
-        return EPLB_OK;
-    }
-    eplb_status status = replicas_shares(input->shares, layer, expert, slot, count, router->share, error);
-    if (status == EPLB_OK)
-        row_weights_of_shares(router->share, count, router->weight);
-    if (status == EPLB_OK && router->rule == EPLB_ROUTE_NEAREST && count > 1 && input->quota == NULL)
-        take_own_part(router, input->placement, input->sources, layer, expert, slot, count);
-    return status;
-}
-
-/* Fills the block that nobody reads. */
-static eplb_status build_layer(eplb_router *router, int32_t layer, const build_input *input,
-                               eplb_error *error)
-{
-    router->wants_quota = input->quota != NULL;
-    router_layer *at = &router->layers[layer];
-    int32_t *block = at->block[1 - atomic_load(&at->active)];
-    int32_t *first = block + block[EPLB_TABLE_REPLICA_FIRST], *slots = block + block[EPLB_TABLE_SLOTS];
-    int32_t *row_first = block + block[EPLB_TABLE_ROW_FIRST], *rows = block + block[EPLB_TABLE_ROWS];
-    replicas_list(input->placement, layer, first, slots);
-    eplb_status status = replicas_check(first, router->num_experts, layer, error);
-    int32_t used = 0;
-    at->built_error = 0.0;
-    for (int32_t e = 0; e < router->num_experts && status == EPLB_OK; e++) {
-        int32_t count = first[e + 1] - first[e];
-        const int32_t *slot = slots + first[e];
-        row_first[e] = used;
-        status = read_weights(router, layer, e, input, slot, count, error);
-        if (status != EPLB_OK)
-            break;
-        write_weights(router, count, block + block[EPLB_TABLE_WEIGHTS] + first[e]);
-        used += write_row(router, slot, count, rows + used, &at->built_error);
-    }
-    row_first[router->num_experts] = used;
-    if (status == EPLB_OK)
-        link_rows(block);
-    uint64_t epoch = at->epoch + 1;
-    block[EPLB_TABLE_EPOCH_LOW] = (int32_t)(epoch & 0x7fffffffu);
-    block[EPLB_TABLE_EPOCH_HIGH] = (int32_t)(epoch >> 31);
-    return status;
-}
-
 static eplb_status check_update(const eplb_router *router, int32_t first_layer, int32_t num_layers,
                                 const eplb_placement *placement, const eplb_load *sources, eplb_error *error)
 {
@@ -423,8 +205,8 @@ eplb_status eplb_router_update(eplb_router *router, int32_t first_layer, int32_t
     eplb_status status = check_update(router, first_layer, num_layers, placement, sources, error);
     size_t slots = (size_t)eplb_topology_num_slots(router->topology);
     for (int32_t l = first_layer; l < first_layer + num_layers && status == EPLB_OK; l++) {
-        build_input input = {placement, shares != NULL ? shares + (size_t)l * slots : NULL, NULL, sources};
-        status = build_layer(router, l, &input, error);
+        table_input input = {placement, shares != NULL ? shares + (size_t)l * slots : NULL, NULL, sources};
+        status = router_build_table(router, l, &input, error);
     }
     for (int32_t l = first_layer; l < first_layer + num_layers && status == EPLB_OK; l++)
         publish(router, l);
@@ -452,17 +234,15 @@ eplb_status eplb_router_update_quota(eplb_router *router, int32_t layer, const e
                                      const int64_t *quota, eplb_error *error)
 {
     eplb_status status = check_update(router, layer, 1, placement, NULL, error);
-    build_input input = {.placement = placement, .quota = quota};
+    table_input input = {.placement = placement, .quota = quota};
     if (status == EPLB_OK)
         status = check_quota(placement, layer, quota, error);
     if (status == EPLB_OK)
-        status = build_layer(router, layer, &input, error);
+        status = router_build_table(router, layer, &input, error);
     if (status == EPLB_OK)
         publish(router, layer);
     return status;
 }
-
-/* --- reading ----------------------------------------------------------------------------------------- */
 
 const int32_t *eplb_router_acquire(eplb_router *router, int32_t layer, uint64_t *epoch)
 {
@@ -547,92 +327,4 @@ bool eplb_router_is_valid(const eplb_router *router)
             return false;
     }
     return true;
-}
-
-/* Counters to places in the rows, and back. False (nothing changed) if an expert has no row. */
-static bool enter_rows(const eplb_route_table *table, int32_t *position)
-{
-    for (int32_t e = 0; e < table->num_experts; e++) {
-        if (table->row_first[e + 1] == table->row_first[e])
-            return false;
-    }
-    for (int32_t e = 0; e < table->num_experts; e++) {
-        int32_t begin = table->row_first[e], length = table->row_first[e + 1] - begin;
-        position[e] = begin + ((uint32_t)position[e] < (uint32_t)length ? position[e] : 0);
-    }
-    return true;
-}
-
-static void leave_rows(const eplb_route_table *table, int32_t *position)
-{
-    for (int32_t e = 0; e < table->num_experts; e++)
-        position[e] -= table->row_first[e];
-}
-
-/* One choice by links between places; position holds places. */
-static inline int32_t follow(const eplb_route_table *table, int32_t *position, int32_t expert)
-{
-    if (!eplb_route_knows(table, expert))
-        return -1;
-    int32_t at = position[expert];
-    position[expert] = table->next[at];
-    return table->rows[at];
-}
-
-/* One choice of a known expert. */
-static inline uint32_t step(const eplb_route_table *table, int32_t *position, uint32_t expert)
-{
-    uint32_t at = (uint32_t)position[expert];
-    position[expert] = table->next[at];
-    return (uint32_t)table->rows[at];
-}
-
-/* Four at a time: the time goes into comparisons, loads and stores, so four ids are compared at once and
- * slots are stored in pairs. */
-static void follow_all(const eplb_route_table *table, int32_t *position, const int32_t *ids, int64_t count,
-                       int32_t *slots)
-{
-    uint32_t experts = (uint32_t)table->num_experts;
-    int64_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-        uint32_t id[4], four[4];
-        memcpy(id, ids + i, sizeof id);
-        if (id[0] < experts && id[1] < experts && id[2] < experts && id[3] < experts) {
-            four[0] = step(table, position, id[0]);
-            four[1] = step(table, position, id[1]);
-            four[2] = step(table, position, id[2]);
-            four[3] = step(table, position, id[3]);
-            memcpy(slots + i, four, sizeof four);
-            continue;
-        }
-        for (int k = 0; k < 4; k++)
-            slots[i + k] = follow(table, position, ids[i + k]);
-    }
-    for (; i < count; i++)
-        slots[i] = follow(table, position, ids[i]);
-}
-
-void eplb_route_ids(const int32_t *block, int32_t *position, const int32_t *ids, int64_t count,
-                    int32_t *slots)
-{
-    eplb_route_table table = eplb_route_table_at(block);
-    /* A large batch follows the links between places: half the time of comparing counters with lengths. */
-    if (count < 2 * (int64_t)table.num_experts || !enter_rows(&table, position)) {
-        for (int64_t i = 0; i < count; i++)
-            slots[i] = eplb_select_next(&table, position, ids[i]);
-        return;
-    }
-    follow_all(&table, position, ids, count, slots);
-    leave_rows(&table, position);
-}
-
-void eplb_route_start(const int32_t *block, int32_t rank, int32_t *position)
-{
-    eplb_route_table table = eplb_route_table_at(block);
-    /* Neighbouring ranks start at neighbouring places: their first tokens read a piece of the row in order.
-     */
-    for (int32_t e = 0; e < table.num_experts; e++) {
-        int32_t length = table.row_first[e + 1] - table.row_first[e];
-        position[e] = length > 0 ? rank % length : 0;
-    }
 }
