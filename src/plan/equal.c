@@ -14,6 +14,7 @@
 #include "plan/equal_start.h"
 #include "plan/group_nodes.h"
 #include "plan/keep_slots.h"
+#include "plan/pair_counts.h"
 #include "plan/policies.h"
 #include "plan/relabel.h"
 #include "plan/repair.h"
@@ -23,9 +24,12 @@
 #define FINE_SLOTS   128  /* layers of up to so many slots are cheap: */
 #define FINE         1e-4
 #define NEAR         1.006 /* a first search that ends at most so far above the floor is only searched on */
+#define PAIR_STEPS   3     /* of annealing, for work of all slots */
 #define LIMITED_PART 8
 #define FAR_BELOW    4
 #define DEFAULT_WORK INT64_C(200000)
+#define FEW_SLOTS    4    /* on average on a rank */
+#define HARD_WORK    1500 /* for each slot where they are few */
 /* Of the mean: without a limit or a target, more received experts must lower the hottest rank by more. */
 #define HAIR 1e-3
 
@@ -135,6 +139,16 @@ static eplb_status set_aim(equal_plan *plan, bool as_now, arena *scratch, eplb_e
     return EPLB_OK;
 }
 
+/* Few slots a rank are hard to fill evenly: there is nothing small to fill up with. */
+static int64_t default_work(const layer_problem *problem)
+{
+    int64_t ranks = problem->num_ranks, slots = problem->num_slots;
+    int64_t sweep = 2 * slots * (slots / ranks + 1); /* the swaps around every rank, twice */
+    int64_t hard = slots <= FEW_SLOTS * ranks ? HARD_WORK * slots : 0;
+    int64_t least = hard > DEFAULT_WORK ? hard : DEFAULT_WORK;
+    return sweep > least ? sweep : least;
+}
+
 static eplb_status equal_plan_init(equal_plan *plan, const layer_problem *problem, arena *scratch,
                                    eplb_error *error)
 {
@@ -149,11 +163,7 @@ static eplb_status equal_plan_init(equal_plan *plan, const layer_problem *proble
         status = layout_init(&plan->seats, problem, &plan->work, scratch, error);
     if (status == EPLB_OK)
         status = neighbourhood_init(&plan->around, &plan->seats, problem, scratch, error);
-    int64_t ranks = problem->num_ranks, slots = problem->num_slots;
-    int64_t sweep = 2 * slots * (slots / ranks + 1); /* the swaps around every rank, twice */
-    plan->work_limit = problem->work_limit > 0 ? problem->work_limit
-                       : sweep > DEFAULT_WORK  ? sweep
-                                               : DEFAULT_WORK;
+    plan->work_limit = problem->work_limit > 0 ? problem->work_limit : default_work(problem);
     return status;
 }
 
@@ -200,6 +210,28 @@ static eplb_status plan_start(equal_plan *plan, double largest, int64_t work, do
     return status;
 }
 
+/* Two slots a rank: counts by annealing, with the places that suit them, then the search. */
+static eplb_status plan_pairs(equal_plan *plan, double *hottest, arena *scratch, eplb_error *error)
+{
+    const layer_problem *problem = plan->problem;
+    size_t slots = (size_t)problem->num_slots, experts = (size_t)problem->num_experts;
+    int32_t *expert = arena_take(scratch, slots, sizeof *expert);
+    int32_t *count = arena_take(scratch, experts, sizeof *count);
+    if (expert == NULL || count == NULL)
+        return error_memory(error, slots * sizeof *expert, "pairs of replicas");
+    bool legal = false;
+    pair_limits limits = {plan->floor, plan->goal, PAIR_STEPS * (plan->work_limit / problem->num_slots)};
+    memcpy(count, plan->seats.count, experts * sizeof *count);
+    eplb_status status = pair_counts_anneal(problem, &plan->work, &limits, count, scratch, error);
+    if (status == EPLB_OK)
+        status = pair_counts_place(problem, &plan->work, count, expert, &legal, scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    if (legal)
+        layout_set(&plan->seats, expert);
+    return search(plan, plan->work_limit / 4, hottest, scratch, error);
+}
+
 /* Start and search from nothing; where the goal is far, also from fewer, larger replicas, and on from the
  * best. The layout has the result. */
 static eplb_status plan_anew(equal_plan *plan, double *hottest, arena *scratch, eplb_error *error)
@@ -211,6 +243,11 @@ static eplb_status plan_anew(equal_plan *plan, double *hottest, arena *scratch, 
     if (best == NULL)
         return error_memory(error, bytes, "best placement");
     int64_t quarter = plan->work_limit / 4, part_work = quarter / num_parts;
+    if (pair_counts_apply(plan->problem) && plan->areas.rank_area == NULL) {
+        eplb_status paired = plan_start(plan, 0, 0, hottest, scratch, error);
+        return paired != EPLB_OK || *hottest <= plan->goal ? paired
+                                                           : plan_pairs(plan, hottest, scratch, error);
+    }
     eplb_status status = plan_start(plan, 0, quarter, hottest, scratch, error);
     if (status != EPLB_OK || *hottest <= plan->goal)
         return status;

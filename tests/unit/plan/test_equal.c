@@ -388,6 +388,28 @@ static void experts_twice_on_a_rank_are_told(void **state)
     assert_true(case_received(&c) <= 1);
 }
 
+/* 64 experts, one spare slot on each of 64 ranks: a search over counts and places together ends 5 per cent
+ * above the mean. */
+static void two_slots_a_rank_are_filled(void **state)
+{
+    (void)state;
+    static layer_case c;
+    random_state random = random_seed(64);
+    double sum = 0;
+    for (int32_t i = 0; i < 10; i++) {
+        case_init(&c, 64, 64, 2);
+        for (int32_t e = 0; e < 64; e++) {
+            double x = random_unit(&random) + random_unit(&random);
+            c.load[e] = (int64_t)(x * x * x * 1e4);
+        }
+        case_refresh(&c);
+        assert_int_equal(run(&c), EPLB_OK);
+        assert_null(case_problem(&c));
+        sum += (double)equal_hottest(&c, c.expert) / (double)EQUAL_UNIT * 64 / (double)c.problem.total;
+    }
+    assert_true(sum / 10 < 1.03);
+}
+
 static void other_splits_are_refused(void **state)
 {
     (void)state;
@@ -447,6 +469,7 @@ int main(void)
         cmocka_unit_test(experts_twice_on_a_rank_are_told),
         cmocka_unit_test(a_hair_reloads_nothing),
         cmocka_unit_test(spilled_replicas_are_mended),
+        cmocka_unit_test(two_slots_a_rank_are_filled),
         cmocka_unit_test(other_splits_are_refused),
         cmocka_unit_test(every_allocation_may_fail),
     };
