@@ -10,10 +10,9 @@
 typedef struct bench_report bench_report;
 
 typedef struct bench_options {
-    int repetitions; /* 0: the bench's default */
-    const char
-        *trace_path; /* a recorded trace given by --trace, or NULL: the shipped example or generated loads */
-    bool quick;      /* a few seconds: used by tests to see that it runs */
+    int repetitions;        /* 0: the bench's default */
+    const char *trace_path; /* a recorded trace (--trace), or NULL: the shipped example or generated loads */
+    bool quick;             /* a few seconds: used by tests to see that it runs */
 } bench_options;
 
 /* Starts a row; figures that follow belong to it. Names are lower-case words joined by dots: "zipf1.global".

@@ -24,9 +24,8 @@ typedef enum eplb_split {
     EPLB_SPLIT_BATCH = 2     /* each batch is re-split exactly (eplb/route.h): the placement aims at that */
 } eplb_split;
 
-/* What a rank's time grows with. The cost of a rank is the sum over its replicas of
- * cost_tokens * tokens + cost_tiles * tile_tokens * ceil(tokens / tile_tokens) + cost_activated * [tokens >
- * 0]. */
+/* What a rank's time grows with: the sum over its replicas, each serving n tokens, of
+ *     tokens * n + tiles * tile_tokens * ceil(n / tile_tokens) + activated * [n > 0]. */
 typedef struct eplb_cost {
     int32_t tokens;      /* weight of plain tokens; default 1 */
     int32_t tiles;       /* weight of tokens rounded up to a tile; default 0 */

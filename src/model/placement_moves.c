@@ -13,8 +13,7 @@ typedef struct comparison {
     int32_t *rank_stamp; /* [E] rank + 1 that last was seen to hold the expert */
     int32_t *node_first; /* [E + 1] CSR of nodes that hold each expert live, one layer */
     int32_t *node_list;  /* [S] */
-    int32_t
-        *received; /* [E] rank + 1 that received the expert last: a second slot of it is no second receive */
+    int32_t *received;   /* [E] rank + 1 that received it last: a second slot of it is no second receive */
 } comparison;
 
 static eplb_status check_sizes(const eplb_placement *before, const eplb_placement *after, eplb_error *error)

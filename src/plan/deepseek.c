@@ -13,15 +13,14 @@
 
 /* Working arrays of one layer; "inner" experts are numbered so that a node's are neighbours. */
 typedef struct layer_work {
-    int32_t *inner_expert; /* [E] logical expert of an inner one */
-    float *inner_weight;   /* [E] */
-    int32_t *inner_count;  /* [E] */
-    int32_t
-        *replica_inner; /* [S / N] inner expert, counted from the node's first, of each replica of a node */
-    int32_t *replica_rank; /* [S / N] */
-    float *replica_weight; /* [S / N] */
-    int32_t *pack;         /* [S / N] */
-    int32_t *position;     /* [S / N] */
+    int32_t *inner_expert;  /* [E] logical expert of an inner one */
+    float *inner_weight;    /* [E] */
+    int32_t *inner_count;   /* [E] */
+    int32_t *replica_inner; /* [S / N] inner expert of each replica of a node, from the node's first on */
+    int32_t *replica_rank;  /* [S / N] */
+    float *replica_weight;  /* [S / N] */
+    int32_t *pack;          /* [S / N] */
+    int32_t *position;      /* [S / N] */
 } layer_work;
 
 static bool take_work(layer_work *work, const deepseek_shape *shape, arena *scratch)

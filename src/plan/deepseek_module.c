@@ -2,6 +2,8 @@
  * of many rows. Checks every argument and weight, then runs row after row in one arena. */
 #include <eplb/deepseek.h>
 
+#include <float.h>
+
 #include "base/error.h"
 #include "plan/deepseek.h"
 #include "plan/pack.h"
@@ -30,7 +32,7 @@ static eplb_status read_row(const float *weight, int32_t row, int32_t n, float *
 {
     const float *from = weight + (size_t)row * (size_t)n;
     for (int32_t i = 0; i < n; i++) {
-        if (!(from[i] >= 0.0f && from[i] <= 3.402823466e+38f))
+        if (!(from[i] >= 0.0f && from[i] <= FLT_MAX))
             return error_set(error, EPLB_ERROR_INVALID, (error_place){row, i, -1, -1, -1},
                              "row %d, item %d has weight %g: expected a finite number >= 0", row, i,
                              (double)from[i]);

@@ -56,7 +56,7 @@ typedef struct layer_problem {
 typedef struct layer_answer {
     int32_t *expert; /* [S] expert in each slot; -1 leaves it empty */
     int64_t *quota;  /* [S] weighted split: units of work of its expert; shares are quota / sum over replicas.
-                        An  expert whose quotas are all 0 is split equally. Ignored for equal split */
+                        An expert whose quotas are all 0 is split equally. Ignored for equal split */
     double bound; /* proved lower bound of the imbalance for this split (>= 1.0); 1.0 when nothing better is
                      known */
     const char *reason; /* static text: why this answer; NULL: nothing to say */

@@ -43,9 +43,8 @@ typedef struct neighbourhood {
     int64_t *gain_free; /* [E] */
     int64_t *lose_free; /* [E] */
 
-    const uint64_t
-        *home;     /* [G, words] what each rank held before: having it again is free; NULL: no prices */
-    int64_t purse; /* received experts that may be added; counts with `home` only */
+    const uint64_t *home; /* [G, words] what ranks held before: to have it again is free; NULL: all free */
+    int64_t purse;        /* received experts that may be added; counts with `home` only */
     const int32_t *rank_area;   /* [G] experts stay inside their area (a node); NULL: one area */
     const int32_t *expert_area; /* [E] area where an expert may get a replica; NULL with rank_area */
     int64_t looked;             /* changes looked at so far */

@@ -5,10 +5,9 @@
 #include "plan/layer.h"
 
 typedef struct node_part {
-    layer_problem
-        problem;     /* experts, ranks and slots of the node, renumbered; no groups, no current placement */
-    int32_t *expert; /* [problem.num_experts] number in the whole */
-    int32_t *slot;   /* [problem.num_slots] */
+    layer_problem problem; /* of the node alone, renumbered; without groups and current placement */
+    int32_t *expert;       /* [problem.num_experts] number in the whole */
+    int32_t *slot;         /* [problem.num_slots] */
 } node_part;
 
 /* expert_area [E]: node of each expert. Errors: MEMORY. O(E + S + G). */

@@ -12,8 +12,7 @@ typedef struct repair {
     int64_t doubles; /* slots emptied in `start` because their rank holds the expert twice */
     int64_t forced;  /* received experts of `start`: those that no live rank held */
     int64_t moves;   /* received experts of the placement being looked at */
-    int64_t
-        peak; /* the most that this descent has received so far: a descent allowed so many gets here too */
+    int64_t peak;    /* the most that this descent has received so far: one allowed so many gets here too */
 } repair;
 
 /* Called at `start` and after each change; around->seats is the placement, `moves` what it receives. */

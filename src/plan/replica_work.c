@@ -4,8 +4,8 @@
  * tokens * w/c + tiles * tile_tokens * ceil(w/c / tile_tokens) + activated * [w > 0]. Tiles are counted with
  * integers, so no rounding decides one. Where tokens cost nothing they break ties: all tokens of the layer
  * together cost half a unit, so that ranks with as many tiles or active replicas even out their tokens. O(1)
- * per replica. Prefill pays per token and tile (DeepGEMM's
- * staircase), decode per activated replica (METRO, arXiv 2512.09277). */
+ * per replica. Prefill pays per token and tile (DeepGEMM's staircase), decode per activated replica (METRO,
+ * arXiv 2512.09277). */
 #include "plan/replica_work.h"
 
 #include "base/error.h"

@@ -14,8 +14,7 @@ typedef struct replica_work {
     eplb_cost cost;
     bool plain;
     double tie; /* cost of a token where tokens cost nothing: all of them stay below one unit of cost */
-    double
-        least_total; /* work of all experts with one replica each: no placement has less, in scaled units */
+    double least_total; /* work of all experts with one replica each, scaled: no placement has less */
 } replica_work;
 
 /* Prepares the costs of a layer. Errors: MEMORY. O(E). */

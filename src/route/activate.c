@@ -34,9 +34,8 @@ static void put(choice *c, int32_t movable, int32_t edge)
     c->tokens[c->graph->edge_rank[edge]] += tokens_of(c, movable);
 }
 
-/* The change that leaves the larger of the two ranks with fewest tokens: expert `give` goes to `edge`, and,
- * when `take`
- * >= 0, that expert comes back over `take_edge`. */
+/* The change that leaves the larger of the two ranks with fewest tokens: expert `give` goes to `edge`, and
+ * expert `take`, unless that is -1, comes back over `take_edge`. */
 typedef struct exchange {
     int64_t larger;
     int32_t give, edge, take, take_edge;

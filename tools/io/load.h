@@ -17,11 +17,10 @@
 #define IO_LOAD_DEFAULT_BYTES ((size_t)4 << 20)
 
 typedef struct io_load_options {
-    const char
-        *member; /* array of an .npz to read; NULL: counts, load, logical_count, weight or the only one */
-    int32_t max_windows;       /* 1: only the sum over all windows; 0: as many as max_bytes hold */
-    size_t max_bytes;          /* bound on the windows kept; 0: IO_LOAD_DEFAULT_BYTES; SIZE_MAX: keep all */
-    bool topk;                 /* the file holds token routing [N, L, K]: count it */
+    const char *member;  /* array of an .npz; NULL: counts, load, logical_count, weight or the only one */
+    int32_t max_windows; /* 1: only the sum over all windows; 0: as many as max_bytes hold */
+    size_t max_bytes;    /* bound on the windows kept; 0: IO_LOAD_DEFAULT_BYTES; SIZE_MAX: keep all */
+    bool topk;           /* the file holds token routing [N, L, K]: count it */
     int64_t tokens_per_window; /* with topk: tokens of a window; 0: all tokens are one window */
     int32_t num_experts;       /* with topk: E, where the file has no num_experts; 0: unknown */
     int32_t fallback_experts;  /* with topk: E, where neither says; 0: unknown */
@@ -30,11 +29,10 @@ typedef struct io_load_options {
 typedef struct io_load {
     eplb_load *load; /* borrows `counts` */
     void *counts;
-    int64_t num_windows; /* windows in the file */
-    int64_t
-        windows_per_block; /* 1: the windows of `load` are those of the file (or their sum was asked for) */
-    int32_t num_groups;    /* expert groups, when the file says; else 0 */
-    char note[256];        /* what the user should know ("400 windows merged into 100 ..."), or "" */
+    int64_t num_windows;       /* windows in the file */
+    int64_t windows_per_block; /* windows of the file in one of `load`; 1 also where the sum was asked for */
+    int32_t num_groups;        /* expert groups, when the file says; else 0 */
+    char note[256];            /* what the user should know ("400 windows merged into 100 ..."), or "" */
 } io_load;
 
 /* Reads a load; `path` "-" is standard input, `options` may be NULL (sum of windows up to the byte bound). On

@@ -1,8 +1,8 @@
 /* Output: buffered writes to a temporary file beside the target, or straight into a stream.
  *
  * The choice is made once, by what the path names: rename() makes a regular file appear whole; a device or a
- * pipe cannot be replaced and must not be. rename() is atomic: an interrupted run leaves the old
- * file or the new one, never a part. (Not forced to the disk first: that costs as much as planning.) */
+ * pipe cannot be replaced and must not be. rename() is atomic: an interrupted run leaves the old file or the
+ * new one, never a part. (Not forced to the disk first: that costs as much as planning.) */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "io/output.h"
 

@@ -1,8 +1,8 @@
 /* Output: a file that is whole or absent, or a stream in which every write is checked.
  *
- * A path that names a regular file, or nothing yet, is written to a temporary file beside it
- * and renamed; a symbolic link is followed. Standard output ("-" or NULL), devices and pipes are written
- * directly. Errors stick: writers need not check each call, close reports the first one. */
+ * A path that names a regular file, or nothing yet, is written to a temporary file beside it and renamed; a
+ * symbolic link is followed. Standard output ("-" or NULL), devices and pipes are written directly. Errors
+ * stick: writers need not check each call, close reports the first one. */
 #ifndef IO_OUTPUT_H
 #define IO_OUTPUT_H
 
