@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -131,7 +131,7 @@ def of_shape(array: NDArray[Any], name: str, shape: tuple[int, ...]) -> NDArray[
     return array
 
 
-def size(value: Any, name: str, most: int = int(_INT32.max)) -> int:
+def size(value: SupportsIndex, name: str, most: int = int(_INT32.max)) -> int:
     """A size or count, 0 to `most`, as the library's int32; whether 0 makes sense is the library's to say."""
     number = operator.index(value)
     if not 0 <= number <= most:
@@ -139,9 +139,33 @@ def size(value: Any, name: str, most: int = int(_INT32.max)) -> int:
     return number
 
 
-def slots(value: Any, name: str) -> int:
+def slots(value: SupportsIndex, name: str) -> int:
     """A number of slots, not above what the library takes: checked before memory is asked for."""
     return size(value, name, lib.EPLB_MAX_SLOTS)
+
+
+def layer(value: SupportsIndex, count: int) -> int:
+    """The number of one of `count` layers."""
+    number = size(value, "layer")
+    if number >= count:
+        raise InvalidError(f"layer {number}: expected 0 to {count - 1}", layer=number)
+    return number
+
+
+def rank(value: SupportsIndex, count: int) -> int:
+    """The number of one of `count` ranks."""
+    number = size(value, "rank")
+    if number >= count:
+        raise InvalidError(f"rank {number}: expected 0 to {count - 1}", rank=number)
+    return number
+
+
+def of_slots(dtype: Any) -> tuple[np.dtype[Any], str]:
+    """The type of a table of slots, for NumPy and for C: int32 or int64."""
+    wanted = np.dtype(dtype)
+    if wanted not in (np.dtype(np.int32), np.dtype(np.int64)):
+        raise TypeError(f"dtype {wanted}: expected int32 or int64")
+    return wanted, f"{wanted.name}_t"
 
 
 def like(model: Any, array: NDArray[Any]) -> Any:

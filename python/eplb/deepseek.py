@@ -103,7 +103,7 @@ def replicate_experts(weight: Any, num_phy: SupportsIndex) -> tuple[Any, Any, An
 
 
 def rebalance_experts(
-    weight: Any, num_replicas: SupportsIndex, num_groups: SupportsIndex, num_nodes: SupportsIndex, num_gpus: int
+    weight: Any, num_replicas: SupportsIndex, num_groups: SupportsIndex, num_nodes: SupportsIndex, num_gpus: SupportsIndex
 ) -> tuple[Any, Any, Any]:
     """DeepSeek's planner: hierarchical when groups divide by nodes, else global.
 

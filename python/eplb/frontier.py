@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, SupportsIndex
 
 import numpy as np
 
 from eplb import arrays
 from eplb.document import SavedPlan
-from eplb.errors import InvalidError
 from eplb.native import ffi, lib, view
 from eplb.placement import Placement
 from eplb.planning import Plan
@@ -30,19 +29,17 @@ class Frontier:
         """L."""
         return lib.eplb_frontier_num_layers(self._handle)
 
-    def _points(self, layer: int, values: Any, dtype: Any) -> NDArray[Any]:
-        number = arrays.size(layer, "layer")
-        if number >= self.num_layers:
-            raise InvalidError(f"layer {number}: expected 0 to {self.num_layers - 1}", layer=number)
+    def _points(self, layer: SupportsIndex, values: Any, dtype: Any) -> NDArray[Any]:
+        number = arrays.layer(layer, self.num_layers)
         first = lib.eplb_frontier_first(self._handle)
         begin, end = first[number], first[number + 1]
         return view(self, values + begin, (end - begin,), dtype)
 
-    def moves(self, layer: int) -> NDArray[np.int64]:
+    def moves(self, layer: SupportsIndex) -> NDArray[np.int64]:
         """[points] int64, rising: experts received in that layer. Read-only view."""
         return self._points(layer, lib.eplb_frontier_moves(self._handle), np.int64)
 
-    def imbalance(self, layer: int) -> NDArray[np.float64]:
+    def imbalance(self, layer: SupportsIndex) -> NDArray[np.float64]:
         """[points] float64, falling: the imbalance reached with that many. Read-only view."""
         return self._points(layer, lib.eplb_frontier_imbalance(self._handle), np.float64)
 
@@ -66,22 +63,22 @@ def frontier(
     topology: Topology | None = None,
     *,
     current: Placement | Plan | SavedPlan | Any,
-    num_ranks: int | None = None,
-    num_slots: int | None = None,
-    num_nodes: int = 1,
+    num_ranks: SupportsIndex | None = None,
+    num_slots: SupportsIndex | None = None,
+    num_nodes: SupportsIndex = 1,
     rank_slots: Any = None,
     rank_speed: Any = None,
-    dead: Iterable[int] = (),
+    dead: Iterable[SupportsIndex] = (),
     policy: str = "auto",
     split: str = "equal",
-    num_groups: int = 1,
-    max_moves: int | None = None,
+    num_groups: SupportsIndex = 1,
+    max_moves: SupportsIndex | None = None,
     target: float = 0.0,
-    spill: int = 0,
-    cost: str | Mapping[str, int] = "tokens",
-    tile: int = 128,
+    spill: SupportsIndex = 0,
+    cost: str | Mapping[str, SupportsIndex] = "tokens",
+    tile: SupportsIndex = 128,
     sources: Any = None,
-    work_limit: int = 0,
+    work_limit: SupportsIndex = 0,
     time_budget: float = 0.0,
 ) -> Frontier:
     """Explores what repairs of the current placement reach with how many moves.

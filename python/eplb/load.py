@@ -28,9 +28,8 @@ class Load:
     ----------
     counts : [E], [L, E] or [T, L, E]
         int32 and int64 are not copied, whatever their strides: the array must then not change while the load lives. Planning
-        checks the counts again before it starts; writing to them while it runs is undefined. Floats
-        must be finite and not negative; whole ones are taken as integers, others are scaled by a power of two
-        (:attr:`scale_log2`).
+        checks the counts again before it starts; writing to them while it runs is undefined. Floats must be finite and not
+        negative; whole ones are taken as integers, others are scaled by a power of two (:attr:`scale_log2`).
 
     Source: ``eplb_load_create``.
     """

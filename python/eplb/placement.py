@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class Placement:
 
     _owner: Any = None
 
-    def __init__(self, topology: Topology, physical_to_logical: Any, num_experts: int) -> None:
+    def __init__(self, topology: Topology, physical_to_logical: Any, num_experts: SupportsIndex) -> None:
         slots = arrays.as_int32(physical_to_logical, "physical_to_logical")
         slots = slots.reshape(1, -1) if slots.ndim == 1 else slots
         if slots.ndim != 2 or slots.shape[1] != topology.num_slots:
@@ -109,7 +109,7 @@ class Placement:
         return placement
 
     @classmethod
-    def initial(cls, topology: Topology, num_layers: int, num_experts: int) -> Placement:
+    def initial(cls, topology: Topology, num_layers: SupportsIndex, num_experts: SupportsIndex) -> Placement:
         """The start layout that engine loaders fill: slot p holds expert ``p % num_experts``.
 
         Source: ``eplb_placement_create_initial``.
@@ -178,22 +178,17 @@ class Placement:
         shape = (self.num_layers, self.num_slots)
         return view(self, lib.eplb_placement_replica_slots(self._handle), shape, np.int32)
 
-    def logical_to_physical(self, width: int | None = None, dtype: Any = np.int64) -> NDArray[Any]:
+    def logical_to_physical(self, width: SupportsIndex | None = None, dtype: Any = np.int64) -> NDArray[Any]:
         """[L, E, width] slots of each expert, ascending, padded with -1; width defaults to :attr:`max_replicas`.
 
         Source: ``eplb_placement_dense_int64``, ``eplb_placement_dense_int32``.
         """
-        wanted = np.dtype(dtype)
-        if wanted not in (np.dtype(np.int32), np.dtype(np.int64)):
-            raise TypeError(f"dtype {wanted}: expected int32 or int64")
+        wanted, c_type = arrays.of_slots(dtype)
         columns = self.max_replicas if width is None else arrays.slots(width, "width")
         dense = np.empty((self.num_layers, self.num_experts, columns), dtype=wanted)
         error = new_error()
-        if wanted == np.int32:
-            status = lib.eplb_placement_dense_int32(self._handle, columns, pointer(dense, "int32_t"), error)
-        else:
-            status = lib.eplb_placement_dense_int64(self._handle, columns, pointer(dense, "int64_t"), error)
-        raise_for(status, error)
+        fill = lib.eplb_placement_dense_int32 if wanted == np.int32 else lib.eplb_placement_dense_int64
+        raise_for(fill(self._handle, columns, pointer(dense, c_type), error), error)
         return dense
 
     def problems(self) -> list[Problem]:
@@ -228,7 +223,7 @@ class Placement:
         error = new_error()
         raise_for(lib.eplb_placement_is_valid(self._handle, error), error)
 
-    def rank_load(self, load: Any, shares: Any = None, window: int | None = None) -> NDArray[np.float64]:
+    def rank_load(self, load: Any, shares: Any = None, window: SupportsIndex | None = None) -> NDArray[np.float64]:
         """[L, G] float64: load of each rank on the sum of all windows or on one window; equal split without `shares`.
 
         Shares are at least 0 and sum to 1 over the live replicas of every expert that has tokens.
@@ -345,8 +340,10 @@ def as_placement(value: Any, name: str = "placement") -> Placement:
 def check_shares(
     rows: NDArray[np.float64], placement: Placement, counts: NDArray[np.int64] | None = None
 ) -> None:
-    """Refuses shares that no split has: each at least 0, those of an expert sum to 1. Without tokens, in `counts` [L, E], an
-    expert needs none."""
+    """Refuses shares that no split has: each at least 0, those of an expert sum to 1.
+
+    Without tokens, in `counts` [L, E], an expert needs none.
+    """
     active = placement.replica_count > 0 if counts is None else (placement.replica_count > 0) & (counts > 0)
     broken = np.argwhere(~(np.isfinite(rows) & (rows >= 0)))
     if len(broken):

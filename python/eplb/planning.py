@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, SupportsIndex
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Plan:
         """[L, E] int32: live replicas of each expert. Read-only view."""
         return self.placement.replica_count
 
-    def logical_to_physical(self, width: int | None = None, dtype: Any = np.int64) -> NDArray[Any]:
+    def logical_to_physical(self, width: SupportsIndex | None = None, dtype: Any = np.int64) -> NDArray[Any]:
         """[L, E, width] slots of each expert, ascending, padded with -1."""
         return self.placement.logical_to_physical(width, dtype)
 
@@ -204,25 +204,25 @@ def plan(
     load: Any,
     topology: Topology | None = None,
     *,
-    num_ranks: int | None = None,
-    num_slots: int | None = None,
-    num_nodes: int = 1,
+    num_ranks: SupportsIndex | None = None,
+    num_slots: SupportsIndex | None = None,
+    num_nodes: SupportsIndex = 1,
     rank_slots: Any = None,
     rank_speed: Any = None,
-    dead: Iterable[int] = (),
+    dead: Iterable[SupportsIndex] = (),
     policy: str = "auto",
     split: str = "equal",
-    num_groups: int = 1,
+    num_groups: SupportsIndex = 1,
     current: Placement | Plan | SavedPlan | Any = None,
-    max_moves: int | None = None,
-    max_moves_total: int | None = None,
+    max_moves: SupportsIndex | None = None,
+    max_moves_total: SupportsIndex | None = None,
     target: float = 0.0,
-    spill: int = 0,
-    cost: str | Mapping[str, int] = "tokens",
-    tile: int = 128,
+    spill: SupportsIndex = 0,
+    cost: str | Mapping[str, SupportsIndex] = "tokens",
+    tile: SupportsIndex = 128,
     sources: Any = None,
-    threads: int = 1,
-    work_limit: int = 0,
+    threads: SupportsIndex = 1,
+    work_limit: SupportsIndex = 0,
     time_budget: float = 0.0,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -44,7 +44,11 @@ class Realtime(Handle):
     """
 
     def __init__(
-        self, num_experts: int, num_ranks: int, spare_slots_per_rank: int = 2, home_rank: Any = None
+        self,
+        num_experts: SupportsIndex,
+        num_ranks: SupportsIndex,
+        spare_slots_per_rank: SupportsIndex = 2,
+        home_rank: Any = None,
     ) -> None:
         self.num_experts = arrays.size(num_experts, "num_experts")
         self.num_ranks = arrays.size(num_ranks, "num_ranks")

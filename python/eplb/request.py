@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, SupportsIndex
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def _call_progress(context: Any, done: int, total: int) -> bool:
     return progress.call(done, total)
 
 
-def _of_current(current: Any, dead: list[int]) -> Topology | None:
+def _of_current(current: Any, dead: list[SupportsIndex]) -> Topology | None:
     """The ranks of a current placement, those of `dead` lost as well; None for an array, which has none."""
     placement = getattr(current, "placement", current)
     if not isinstance(placement, Placement):
@@ -54,12 +54,12 @@ def _as_topology(
     load: Load,
     topology: Topology | None,
     current: Any,
-    num_ranks: int | None,
-    num_slots: int | None,
-    num_nodes: int,
+    num_ranks: SupportsIndex | None,
+    num_slots: SupportsIndex | None,
+    num_nodes: SupportsIndex,
     rank_slots: Any,
     rank_speed: Any,
-    dead: Iterable[int],
+    dead: Iterable[SupportsIndex],
 ) -> Topology:
     listed = list(dead)
     if topology is not None:
@@ -81,8 +81,8 @@ def _as_topology(
     return Topology.spread(num_ranks, slots, num_nodes=num_nodes, rank_speed=rank_speed, dead=listed)
 
 
-def _fill_cost(params: Any, cost: str | Mapping[str, int], tile: int) -> None:
-    weights = {cost: 1} if isinstance(cost, str) else dict(cost)
+def _fill_cost(params: Any, cost: str | Mapping[str, SupportsIndex], tile: SupportsIndex) -> None:
+    weights: dict[str, SupportsIndex] = {cost: 1} if isinstance(cost, str) else dict(cost)
     unknown = sorted(set(weights) - set(_COSTS))
     if unknown:
         raise InvalidError(f"cost {unknown[0]!r}: expected tokens, tiles or activated")
@@ -100,7 +100,7 @@ def _name(value: Any, keyword: str) -> str:
     return value
 
 
-def _limit(value: int | None, name: str) -> int:
+def _limit(value: SupportsIndex | None, name: str) -> int:
     return lib.EPLB_UNLIMITED if value is None else arrays.size(value, name, 2**63 - 1)
 
 
@@ -120,25 +120,25 @@ class Request:
         load: Any,
         topology: Topology | None,
         *,
-        num_ranks: int | None,
-        num_slots: int | None,
-        num_nodes: int,
+        num_ranks: SupportsIndex | None,
+        num_slots: SupportsIndex | None,
+        num_nodes: SupportsIndex,
         rank_slots: Any,
         rank_speed: Any,
-        dead: Iterable[int],
+        dead: Iterable[SupportsIndex],
         policy: str,
         split: str,
-        num_groups: int,
+        num_groups: SupportsIndex,
         current: Any,
-        max_moves: int | None,
-        max_moves_total: int | None,
+        max_moves: SupportsIndex | None,
+        max_moves_total: SupportsIndex | None,
         target: float,
-        spill: int,
-        cost: str | Mapping[str, int],
-        tile: int,
+        spill: SupportsIndex,
+        cost: str | Mapping[str, SupportsIndex],
+        tile: SupportsIndex,
         sources: Any,
-        threads: int,
-        work_limit: int,
+        threads: SupportsIndex,
+        work_limit: SupportsIndex,
         time_budget: float,
         progress: Callable[[int, int], Any] | None,
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from eplb import arrays
 from eplb.document import SavedPlan
 from eplb.errors import InvalidError
 from eplb.load import as_load
-from eplb.native import Handle, ffi, lib, new_error, pointer, pointer_or_null, raise_for, view
+from eplb.native import Handle, create, ffi, lib, new_error, pointer, pointer_or_null, raise_for, view
 from eplb.placement import Placement, as_placement, as_shares
 from eplb.planning import Plan
 from eplb.topology import Topology
@@ -44,11 +44,11 @@ class RouteTable(Handle):
     Made by :meth:`Router.table`. :attr:`block` is what ``eplb/route_select.h`` reads on a host or a device.
     """
 
-    def __init__(self, router: Router, layer: int) -> None:
+    def __init__(self, router: Router, layer: SupportsIndex) -> None:
         epoch = ffi.new("uint64_t *")
         self._router = router
         self._block: Any = None
-        self._layer = router._layer(layer)
+        self._layer = arrays.layer(layer, router.num_layers)
         self._block = lib.eplb_router_acquire(router._handle, self._layer, epoch)
         self.epoch: int = epoch[0]
         """Updates of this layer so far."""
@@ -78,13 +78,13 @@ class RouteTable(Handle):
         )
         return arrays.like(ids, slots)
 
-    def start(self, rank: int) -> NDArray[np.int32]:
+    def start(self, rank: SupportsIndex) -> NDArray[np.int32]:
         """Counters [E] that start differently on every rank: the first tokens of many ranks then keep the shares too.
 
         Source: ``eplb_route_start``.
         """
         position = np.zeros(self._router.num_experts, dtype=np.int32)
-        lib.eplb_route_start(self._held(), self._router._rank(rank), pointer(position, "int32_t"))
+        lib.eplb_route_start(self._held(), arrays.rank(rank, self._router._num_ranks), pointer(position, "int32_t"))
         return position
 
     def release(self) -> None:
@@ -131,30 +131,27 @@ class Router(Handle):
     def __init__(
         self,
         topology: Topology,
-        num_layers: int,
-        num_experts: int,
+        num_layers: SupportsIndex,
+        num_experts: SupportsIndex,
         *,
         rule: str = "quota",
-        source_rank: int | None = None,
-        row_limit: int = 256,
+        source_rank: SupportsIndex | None = None,
+        row_limit: SupportsIndex = 256,
     ) -> None:
         if rule not in _RULES:
             raise InvalidError(f"rule {rule!r}: expected quota or nearest")
         params = ffi.new("eplb_router_params *")
         lib.eplb_router_params_init(params, ffi.sizeof("eplb_router_params"))
         params.topology = topology._handle
-        params.num_layers = arrays.size(num_layers, "num_layers")
-        params.num_experts = arrays.size(num_experts, "num_experts")
+        params.num_layers = self.num_layers = arrays.size(num_layers, "num_layers")
+        params.num_experts = self.num_experts = arrays.size(num_experts, "num_experts")
         params.rule = _RULES[rule]
         params.source_rank = -1 if source_rank is None else arrays.size(source_rank, "source_rank")
         params.row_limit = arrays.size(row_limit, "row_limit")
-        out = ffi.new("eplb_router **")
-        error = new_error()
-        raise_for(lib.eplb_router_create(out, params, ffi.NULL, error), error)
-        self._handle = ffi.gc(out[0], lib.eplb_router_destroy)
-        self.num_layers, self.num_experts, self.rule = num_layers, num_experts, rule
+        self._handle = create(lib.eplb_router_create, lib.eplb_router_destroy, params)
+        self.rule = rule
         self._num_ranks = topology.num_ranks
-        self._positions = np.zeros((num_layers, num_experts), dtype=np.int32)
+        self._positions = np.zeros((self.num_layers, self.num_experts), dtype=np.int32)
 
     @classmethod
     def of(cls, plan: Plan | SavedPlan, **options: Any) -> Router:
@@ -170,8 +167,8 @@ class Router(Handle):
         shares: Any = None,
         *,
         sources: Any = None,
-        first_layer: int = 0,
-        num_layers: int | None = None,
+        first_layer: SupportsIndex = 0,
+        num_layers: SupportsIndex | None = None,
     ) -> None:
         """Replaces the tables of some or all layers; all is checked and built before the first is published.
 
@@ -206,7 +203,7 @@ class Router(Handle):
         )
         raise_for(status, error)
 
-    def update_quota(self, layer: int, plan: Plan | SavedPlan | Placement, quota: Any) -> None:
+    def update_quota(self, layer: SupportsIndex, plan: Plan | SavedPlan | Placement, quota: Any) -> None:
         """Replaces a layer's table by one made of whole tokens per slot: a batch's quotas, kept exactly.
 
         An expert whose quotas sum to at most ``row_limit`` gets them to the token, from counters at 0; a longer row is
@@ -229,30 +226,18 @@ class Router(Handle):
             raise InvalidError(f"quota has shape {tokens.shape}, expected ({placement.num_slots},)")
         error = new_error()
         status = lib.eplb_router_update_quota(
-            self._handle, self._layer(layer), placement._handle, pointer(tokens, "int64_t"), error
+            self._handle, arrays.layer(layer, self.num_layers), placement._handle, pointer(tokens, "int64_t"), error
         )
         raise_for(status, error)
 
-    def _rank(self, rank: int) -> int:
-        number = arrays.size(rank, "rank")
-        if number >= self._num_ranks:
-            raise InvalidError(f"rank {number}: expected 0 to {self._num_ranks - 1}", rank=number)
-        return number
-
-    def _layer(self, layer: int) -> int:
-        number = arrays.size(layer, "layer")
-        if number >= self.num_layers:
-            raise InvalidError(f"layer {number}: expected 0 to {self.num_layers - 1}", layer=number)
-        return number
-
-    def table(self, layer: int) -> RouteTable:
+    def table(self, layer: SupportsIndex) -> RouteTable:
         """The current table of a layer, kept unchanged until it is released.
 
         Source: ``eplb_router_acquire``, ``eplb_router_release``.
         """
         return RouteTable(self, layer)
 
-    def route(self, layer: int, ids: Any, position: Any = None) -> Any:
+    def route(self, layer: SupportsIndex, ids: Any, position: Any = None) -> Any:
         """Slots of expert ids of any shape, int32, like `ids`.
 
         Without `position` the router's own counters are used and advanced: then one thread per layer at a time. Threads
@@ -266,7 +251,7 @@ class Router(Handle):
         """int32 in a block; all layers alike."""
         return lib.eplb_router_block_length(self._handle)
 
-    def copy_block(self, layer: int, out: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+    def copy_block(self, layer: SupportsIndex, out: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
         """A consistent copy of a layer's table, into `out` if given: for device memory at a fixed address.
 
         Source: ``eplb_router_copy_block``.
@@ -274,7 +259,7 @@ class Router(Handle):
         block = np.empty(self.block_length, dtype=np.int32) if out is None else out
         if block.dtype != np.int32 or block.shape != (self.block_length,) or not block.flags.carray:
             raise InvalidError(f"out is not a writable, contiguous int32 array of shape ({self.block_length},)")
-        lib.eplb_router_copy_block(self._handle, self._layer(layer), pointer(block, "int32_t"))
+        lib.eplb_router_copy_block(self._handle, arrays.layer(layer, self.num_layers), pointer(block, "int32_t"))
         return block
 
     @property

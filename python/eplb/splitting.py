@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -22,9 +22,9 @@ class BatchSplit(NamedTuple):
     """How one batch of one layer is split.
 
     ``quota`` [S]: tokens per slot. ``max_load``: the tokens of the rank where load / speed is largest, ``max_speed`` its
-    speed (1 when all live ranks have the same). ``bound_load`` tokens belong to experts that live only on ranks of total speed ``bound_speed``: no split is
-    better than their ratio. ``cross_rank``, ``cross_node``: tokens that leave their rank and their node, for splits by
-    source.
+    speed (1 when all live ranks have the same). ``bound_load`` tokens belong to experts that live only on ranks of total
+    speed ``bound_speed``: no split is better than their ratio. ``cross_rank``, ``cross_node``: tokens that leave their rank
+    and their node, for splits by source.
     """
 
     quota: Any
@@ -54,7 +54,7 @@ class Resplit(Handle):
     Source: ``eplb_resplit_create``.
     """
 
-    def __init__(self, placement: Placement | Plan | SavedPlan, layer: int = 0) -> None:
+    def __init__(self, placement: Placement | Plan | SavedPlan, layer: SupportsIndex = 0) -> None:
         self._placement = as_placement(placement)
         self._layer = arrays.size(layer, "layer")
         self._handle = create(
@@ -149,7 +149,7 @@ class Resplit(Handle):
         lib.eplb_resplit_tight_ranks(self._handle, pointer(tight, "uint8_t"))
         return tight.astype(bool)
 
-    def lplb(self, load: Any, steps: int = 5) -> tuple[NDArray[np.float64], bool]:
+    def lplb(self, load: Any, steps: SupportsIndex = 5) -> tuple[NDArray[np.float64], bool]:
         """LPLB's answer to the same question, for comparison: ([S] share of each slot, whether its test passed).
 
         Source: ``eplb_resplit_lplb``.
@@ -189,8 +189,10 @@ class Resplit(Handle):
 
 
 class Split(NamedTuple):
-    """A batch split on every layer: tokens per slot [L, S], largest rank load [L], its proved bound [L], and the experts of
-    the certificate [L, E]."""
+    """A batch split on every layer.
+
+    Tokens per slot [L, S], largest rank load [L], its proved bound [L], and the experts of the certificate [L, E].
+    """
 
     quota: Any
     max_load: NDArray[np.int64]
@@ -257,7 +259,7 @@ def assign_decode(tokens: Any, placement: Placement | Plan | SavedPlan) -> tuple
     return arrays.like(tokens, slots), np.array([most for _, most in answers], dtype=np.int32)
 
 
-def _shared_params(batch_floor: int, price: float) -> Any:
+def _shared_params(batch_floor: SupportsIndex, price: float) -> Any:
     params = ffi.new("eplb_shared_params *")
     lib.eplb_shared_params_init(params, ffi.sizeof("eplb_shared_params"))
     params.batch_floor = arrays.size(batch_floor, "batch_floor", 2**63 - 1)
@@ -268,7 +270,7 @@ def _shared_params(batch_floor: int, price: float) -> Any:
 
 
 def level_shared(
-    topology: Topology, routed: Any, tokens: Any, *, batch_floor: int = 64, price: float = 0.0
+    topology: Topology, routed: Any, tokens: Any, *, batch_floor: SupportsIndex = 64, price: float = 0.0
 ) -> Any:
     """Levels the shared expert over all ranks, from global counts.
 
@@ -311,7 +313,13 @@ def level_shared(
 
 
 def level_shared_own(
-    topology: Topology, source: int, routed: Any, tokens: int, *, batch_floor: int = 64, price: float = 0.0
+    topology: Topology,
+    source: SupportsIndex,
+    routed: Any,
+    tokens: SupportsIndex,
+    *,
+    batch_floor: SupportsIndex = 64,
+    price: float = 0.0,
 ) -> Any:
     """Levels one rank's shared-expert tokens from its own counts, without communication.
 

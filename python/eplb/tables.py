@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RepeatTable(NamedTuple):
-    """Entries [L, E, width] padded with -1, how many count [L, E], and the largest difference between a share and the one served."""
+    """Entries [L, E, width] padded with -1, how many count [L, E], and the largest difference of a share from the one served."""
 
     table: NDArray[Any]
     counts: NDArray[Any]
@@ -27,7 +27,7 @@ class RepeatTable(NamedTuple):
 
 
 def repeat_table(
-    placement: Placement | Plan | SavedPlan, shares: Any, width: int, dtype: Any = np.int64
+    placement: Placement | Plan | SavedPlan, shares: Any, width: SupportsIndex, dtype: Any = np.int64
 ) -> RepeatTable:
     """Weighted shares for an engine that picks ``table[e][x % count[e]]``: slots are listed in proportion.
 
@@ -48,9 +48,7 @@ def repeat_table(
 
     Source: ``eplb_repeat_table_int64``, ``eplb_repeat_table_int32``.
     """
-    wanted = np.dtype(dtype)
-    if wanted not in (np.dtype(np.int32), np.dtype(np.int64)):
-        raise TypeError(f"dtype {wanted}: expected int32 or int64")
+    wanted, c_type = arrays.of_slots(dtype)
     where = as_placement(placement)
     rows = as_shares(shares, where)
     if rows is None:
@@ -60,9 +58,7 @@ def repeat_table(
     count = np.empty((where.num_layers, where.num_experts), dtype=wanted)
     worst = ffi.new("double *")
     error = new_error()
-    fill, c_type = (
-        (lib.eplb_repeat_table_int32, "int32_t") if wanted == np.int32 else (lib.eplb_repeat_table_int64, "int64_t")
-    )
+    fill = lib.eplb_repeat_table_int32 if wanted == np.int32 else lib.eplb_repeat_table_int64
     status = fill(
         where._handle,
         pointer_or_null(rows, "double"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterable
+import operator
+from typing import TYPE_CHECKING, Any, Iterable, SupportsIndex
 
 import numpy as np
 
@@ -42,13 +43,13 @@ class Topology:
 
     def __init__(
         self,
-        num_ranks: int,
-        slots_per_rank: int | None = None,
+        num_ranks: SupportsIndex,
+        slots_per_rank: SupportsIndex | None = None,
         *,
-        num_nodes: int = 1,
+        num_nodes: SupportsIndex = 1,
         rank_slots: Any = None,
         rank_node: Any = None,
-        dead: Iterable[int] = (),
+        dead: Iterable[SupportsIndex] = (),
         rank_speed: Any = None,
     ) -> None:
         if (slots_per_rank is None) == (rank_slots is None):
@@ -58,7 +59,7 @@ class Topology:
         node = _per_rank(rank_node, "rank_node", ranks)
         speed = None if rank_speed is None else _per_rank(_whole(rank_speed), "rank_speed", ranks)
         alive = np.ones(ranks, dtype=np.uint8)
-        for rank in dead:
+        for rank in map(operator.index, dead):
             if not 0 <= rank < ranks:
                 raise InvalidError(f"dead rank {rank}: expected 0 to {ranks - 1}", rank=rank)
             alive[rank] = 0
@@ -84,7 +85,7 @@ class Topology:
     _owner: Any = None
 
     @classmethod
-    def spread(cls, num_ranks: int, num_slots: int, **options: Any) -> Topology:
+    def spread(cls, num_ranks: SupportsIndex, num_slots: SupportsIndex, **options: Any) -> Topology:
         """A topology of that many slots in all; where they do not divide by the ranks, the first ranks get one more."""
         ranks = arrays.size(num_ranks, "num_ranks", lib.EPLB_MAX_RANKS)
         slots = arrays.slots(num_slots, "num_slots")
@@ -93,7 +94,7 @@ class Topology:
         each, more = divmod(slots, ranks)
         return cls(ranks, rank_slots=np.where(np.arange(ranks) < more, each + 1, each), **options)
 
-    def with_dead(self, dead: Iterable[int]) -> Topology:
+    def with_dead(self, dead: Iterable[SupportsIndex]) -> Topology:
         """A copy in which exactly the listed ranks are dead.
 
         Source: ``eplb_topology_with_dead``.
