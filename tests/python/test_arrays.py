@@ -196,3 +196,25 @@ def test_any_view_reads_as_its_copy(shape: list[int], data: st.DataObject) -> No
         step = data.draw(st.sampled_from([-2, -1, 1, 2]))
         view = np.moveaxis(np.moveaxis(view, axis, 0)[::step], 0, axis)
     np.testing.assert_array_equal(eplb.Load(view).windows(), view.astype(np.int64))
+
+
+class _Number:
+    """What counts as a whole number without being one, as sizes read from configurations do."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+def test_sizes_are_whatever_is_a_whole_number() -> None:
+    topology = eplb.Topology(_Number(4), _Number(3), num_nodes=_Number(2), dead=[np.int64(3)])
+    assert (topology.num_ranks, topology.num_slots, topology.num_live_ranks) == (4, 12, 3)
+    start = eplb.Placement.initial(topology, _Number(1), np.int32(8))
+    plan = eplb.plan(np.arange(8), current=start, max_moves=_Number(1), spill=np.int64(0), threads=_Number(1))
+    assert plan.moves.received <= 1
+    router = eplb.Router(topology, _Number(1), _Number(8), row_limit=np.int16(64))
+    router.update(plan)
+    assert router.route(np.int64(0), [3]).shape == (1,)
+    assert type(router.num_layers) is int and repr(router).startswith("Router(quota: 1 layers, 8 experts")
