@@ -2,10 +2,10 @@
 #include "batch_case.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench.h"
 #include "io/topk.h"
 #include "synthetic.h"
 
@@ -32,7 +32,7 @@ eplb_placement *batch_case_placement(const double *weights, int32_t num_experts,
                                &error) != EPLB_OK ||
         eplb_topology_create(&topology, &params, NULL, &error) != EPLB_OK ||
         eplb_placement_create(&placement, topology, 1, num_experts, slots, NULL, &error) != EPLB_OK)
-        (void)fprintf(stderr, "eplb bench: %s\n", error.text);
+        bench_complain("%s", error.text);
     eplb_topology_destroy(topology);
     return placement;
 }
@@ -59,7 +59,7 @@ static io_topk *open_trace(const char *path, bool *told)
     io_topk *topk = NULL;
     *told = io_topk_open(&topk, path, 0, &error) == EPLB_OK;
     if (!*told && io_topk_open(&topk, path, MOST_EXPERTS, &error) != EPLB_OK)
-        (void)fprintf(stderr, "eplb bench: %s\n", error.text);
+        bench_complain("%s", error.text);
     return topk;
 }
 
@@ -93,7 +93,7 @@ bool batch_trace_read(const char *path, batch_trace *trace)
         done += read;
     }
     if (!good)
-        (void)fprintf(stderr, "eplb bench: %s\n", trace->ids != NULL ? error.text : "out of memory");
+        bench_complain("%s", trace->ids != NULL ? error.text : "out of memory");
     else if (!told)
         trace->num_experts = largest_id(trace) + 1;
     io_topk_close(topk);

@@ -21,6 +21,9 @@ void bench_row(bench_report *report, const char *name);
 /* Adds a figure to the current row; the key carries the unit where there is one ("plan_ms", "ratio"). */
 void bench_number(bench_report *report, const char *key, double value);
 
+/* Tells on standard error why a bench ends early, behind "eplb bench: ". */
+void bench_complain(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
+
 /* Monotonic seconds. */
 double bench_seconds(void);
 /* Processor seconds of this process: for ratios of runs of different lengths on one thread, which a busy

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "annealing.h"
 #include "benches.h"
@@ -27,14 +26,6 @@ typedef struct figures {
     double ms;
 } figures;
 
-/* Processor seconds: both sides of every ratio use one thread, and the machine may have other work. */
-static double processor_seconds(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static bool add_plan(figures *sum, const plan_shape *shape, const int64_t *counts, const char *policy,
                      int32_t *expert)
 {
@@ -42,9 +33,9 @@ static bool add_plan(figures *sum, const plan_shape *shape, const int64_t *count
     eplb_topology *topology;
     if (!plan_case_create(shape, counts, &load, &topology))
         return false;
-    double start = processor_seconds();
+    double start = bench_cpu_seconds();
     eplb_plan *plan = plan_case_run(shape, load, topology, policy);
-    sum->ms += 1e3 * (processor_seconds() - start);
+    sum->ms += 1e3 * (bench_cpu_seconds() - start);
     for (int32_t l = 0; plan != NULL && l < shape->layers; l++) {
         double reached = eplb_plan_imbalance(plan)[l], bound = eplb_plan_lower_bound(plan)[l];
         sum->imbalance += reached / shape->layers;
@@ -72,9 +63,9 @@ static bool add_annealing(figures *sum, const plan_shape *shape, const int64_t *
     for (int32_t l = 0; good && l < shape->layers; l++) {
         annealing_case problem = {counts + (size_t)l * (size_t)shape->experts, shape->experts, shape->ranks,
                                   shape->slots / shape->ranks};
-        double start = processor_seconds();
+        double start = bench_cpu_seconds();
         double reached = anneal(&problem, quick ? QUICK_STEPS : ANNEALING_STEPS, expert + (size_t)l * slots);
-        sum->ms += 1e3 * (processor_seconds() - start);
+        sum->ms += 1e3 * (bench_cpu_seconds() - start);
         sum->imbalance += reached / shape->layers;
         good = reached >= 0;
     }

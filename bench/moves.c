@@ -49,7 +49,7 @@ static eplb_plan *plan_from(const plan_shape *shape, const int64_t *counts, cons
     params.target_imbalance = target;
     double start = bench_seconds();
     if (eplb_plan_create(&plan, load, topology, &params, NULL, &error) != EPLB_OK)
-        fprintf(stderr, "bench: %s\n", error.text);
+        bench_complain("%s", error.text);
     *ms = 1e3 * (bench_seconds() - start);
     eplb_topology_destroy(topology);
     eplb_load_destroy(load);

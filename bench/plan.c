@@ -93,7 +93,7 @@ static bool answers_agree(const timed_case *timed)
     bool same = memcmp(ours, timed->expert, count * sizeof *ours) == 0;
     eplb_plan_destroy(plan);
     if (!same)
-        fprintf(stderr, "bench: the baseline answers differently\n");
+        bench_complain("the baseline answers differently");
     return same;
 }
 

@@ -1,7 +1,7 @@
 /* Loads, ranks and plans for the benches; what goes wrong is told on stderr. */
 #include "plan_case.h"
 
-#include <stdio.h>
+#include "bench.h"
 
 bool plan_case_create(const plan_shape *shape, const int64_t *counts, eplb_load **load,
                       eplb_topology **topology)
@@ -18,11 +18,11 @@ bool plan_case_create(const plan_shape *shape, const int64_t *counts, eplb_load 
     ranks.num_nodes = shape->nodes;
     ranks.slots_per_rank = shape->slots / shape->ranks;
     if (eplb_load_create(load, &load_params, NULL, &error) != EPLB_OK) {
-        fprintf(stderr, "bench: %s\n", error.text);
+        bench_complain("%s", error.text);
         return false;
     }
     if (eplb_topology_create(topology, &ranks, NULL, &error) != EPLB_OK) {
-        fprintf(stderr, "bench: %s\n", error.text);
+        bench_complain("%s", error.text);
         eplb_load_destroy(*load);
         return false;
     }
@@ -45,6 +45,6 @@ eplb_plan *plan_case_run(const plan_shape *shape, const eplb_load *load, const e
         status = eplb_plan_create(&plan, load, topology, &params, NULL, &error);
     }
     if (status != EPLB_OK)
-        fprintf(stderr, "bench: %s\n", error.text);
+        bench_complain("%s", error.text);
     return plan;
 }

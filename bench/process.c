@@ -110,7 +110,7 @@ int bench_process(bench_report *report, const bench_options *options)
     int repetitions = options->repetitions > 0 ? options->repetitions : options->quick ? 3 : REPETITIONS;
     (void)snprintf(place, sizeof place, "%s/eplb-bench-XXXXXX", folder);
     if (mkdtemp(place) == NULL) {
-        (void)fprintf(stderr, "eplb bench: cannot make a folder in %s\n", folder);
+        bench_complain("cannot make a folder in %s", folder);
         return 2;
     }
     (void)snprintf(one, sizeof one, "%s/one.npy", place);
@@ -121,6 +121,6 @@ int bench_process(bench_report *report, const bench_options *options)
     (void)remove(many);
     (void)remove(place);
     if (!good)
-        (void)fprintf(stderr, "eplb bench: a run of eplb plan failed, or %s is full\n", folder);
+        bench_complain("a run of eplb plan failed, or %s is full", folder);
     return good ? 0 : 2;
 }

@@ -135,7 +135,7 @@ int bench_realtime(bench_report *report, const bench_options *options)
     params.num_ranks = RANKS;
     params.spare_slots_per_rank = SPARE;
     if (eplb_realtime_create(&planner, &params, NULL, &error) != EPLB_OK) {
-        fprintf(stderr, "bench: %s\n", error.text);
+        bench_complain("%s", error.text);
         return 3;
     }
     bool good = true;

@@ -107,41 +107,33 @@ static void time_solves(timed_batch *batch, split_scratch *scratch, random_state
     batch->seconds[LOCAL] = bench_seconds() - start;
 }
 
-static int time_case(bench_report *report, const split_case *shape, int instances)
+/* One placement and a few batches: seconds[NUM_TIMED][room] from *count on. */
+static void time_instance(timed_batch *batch, split_scratch *scratch, random_state *random, int batches,
+                          int *count, double *const seconds[NUM_TIMED])
 {
-    static split_scratch scratch;
-    random_state random = random_seed(7);
-    double *seconds[NUM_TIMED];
-    timed_batch batch = {.shape = shape, .inner = 20};
-    int count = 0, batches = 5;
-    char name[64];
-    batch.sources = calloc((size_t)shape->ranks * (size_t)shape->experts, sizeof *batch.sources);
-    seconds[0] = calloc((size_t)(NUM_TIMED * instances * batches), sizeof **seconds);
-    if (batch.sources == NULL || seconds[0] == NULL) {
-        free(batch.sources);
-        free(seconds[0]);
-        return 3;
-    }
-    for (int k = 1; k < NUM_TIMED; k++)
-        seconds[k] = seconds[0] + k * instances * batches;
-    for (int i = 0; i < instances; i++) {
-        synthetic_lognormal(&random, 1.0, shape->experts, scratch.weights);
-        eplb_placement *placement =
-            batch_case_placement(scratch.weights, shape->experts, shape->experts + shape->spare, shape->ranks,
-                                 shape->ranks > 8 ? shape->ranks / 8 : 1);
-        if (placement != NULL && eplb_resplit_create(&batch.resplit, placement, 0, NULL, NULL) == EPLB_OK) {
-            for (int b = 0; b < batches; b++, count++) {
-                batch_case_draw(&random, scratch.weights, shape->experts, shape->sigma, shape->tokens,
-                                scratch.counts);
-                time_solves(&batch, &scratch, &random);
-                for (int k = 0; k < NUM_TIMED; k++)
-                    seconds[k][count] = batch.seconds[k];
-            }
-            eplb_resplit_destroy(batch.resplit);
+    const split_case *shape = batch->shape;
+    synthetic_lognormal(random, 1.0, shape->experts, scratch->weights);
+    eplb_placement *placement =
+        batch_case_placement(scratch->weights, shape->experts, shape->experts + shape->spare, shape->ranks,
+                             shape->ranks > 8 ? shape->ranks / 8 : 1);
+    if (placement != NULL && eplb_resplit_create(&batch->resplit, placement, 0, NULL, NULL) == EPLB_OK) {
+        for (int b = 0; b < batches; b++, (*count)++) {
+            batch_case_draw(random, scratch->weights, shape->experts, shape->sigma, shape->tokens,
+                            scratch->counts);
+            time_solves(batch, scratch, random);
+            for (int k = 0; k < NUM_TIMED; k++)
+                seconds[k][*count] = batch->seconds[k];
         }
-        eplb_placement_destroy(placement);
+        eplb_resplit_destroy(batch->resplit);
     }
+    eplb_placement_destroy(placement);
+}
+
+static void report_times(bench_report *report, const split_case *shape, double *const seconds[NUM_TIMED],
+                         int count)
+{
     double median[NUM_TIMED];
+    char name[64];
     for (int k = 0; k < NUM_TIMED; k++)
         median[k] = count > 0 ? 1e6 * bench_median(seconds[k], count) : 0.0;
     (void)snprintf(name, sizeof name, "time.e%d.r%d.g%d.s%g", (int)shape->experts, (int)shape->spare,
@@ -153,14 +145,30 @@ static int time_case(bench_report *report, const split_case *shape, int instance
     bench_number(report, "lplb5_us", median[LPLB]);
     bench_number(report, "ratio", median[EXACT] > 0.0 ? median[LPLB] / median[EXACT] : 0.0);
     bench_number(report, "local_us", median[LOCAL]);
-    free(batch.sources);
-    free(seconds[0]);
-    return 0;
 }
 
-/* --- gap
- * ----------------------------------------------------------------------------------------------------------
- */
+static int time_case(bench_report *report, const split_case *shape, int instances)
+{
+    static split_scratch scratch;
+    random_state random = random_seed(7);
+    double *seconds[NUM_TIMED];
+    timed_batch batch = {.shape = shape, .inner = 20};
+    int count = 0, batches = 5;
+    batch.sources = calloc((size_t)shape->ranks * (size_t)shape->experts, sizeof *batch.sources);
+    seconds[0] = calloc((size_t)(NUM_TIMED * instances * batches), sizeof **seconds);
+    for (int k = 1; k < NUM_TIMED && seconds[0] != NULL; k++)
+        seconds[k] = seconds[0] + k * instances * batches;
+    bool good = batch.sources != NULL && seconds[0] != NULL;
+    for (int i = 0; good && i < instances; i++)
+        time_instance(&batch, &scratch, &random, batches, &count, seconds);
+    if (good)
+        report_times(report, shape, seconds, count);
+    free(batch.sources);
+    free(seconds[0]);
+    return good ? 0 : 3;
+}
+
+/* --- gap --------------------------------------------------------------------------------------------- */
 
 static const int32_t lplb_steps[] = {3, 5, 10, 20};
 enum { NUM_STEPS = sizeof lplb_steps / sizeof lplb_steps[0] };
@@ -177,8 +185,10 @@ static void gap_case(bench_report *report, const split_case *shape, int instance
                                                          shape->experts + shape->spare, shape->ranks, 1);
         eplb_resplit *resplit = NULL;
         eplb_resplit_result result;
-        if (placement == NULL || eplb_resplit_create(&resplit, placement, 0, NULL, NULL) != EPLB_OK)
+        if (placement == NULL || eplb_resplit_create(&resplit, placement, 0, NULL, NULL) != EPLB_OK) {
+            eplb_placement_destroy(placement);
             return;
+        }
         batch_case_draw(&random, scratch.weights, shape->experts, shape->sigma, shape->tokens,
                         scratch.counts);
         (void)eplb_resplit_solve(resplit, scratch.counts, false, scratch.quota, &result, NULL);
@@ -247,7 +257,7 @@ static eplb_plan *plan_before(const next_case *next, const eplb_topology *topolo
     plan_params.split = next->split;
     if (eplb_load_create(&load, &params, NULL, &error) != EPLB_OK ||
         eplb_plan_create(&plan, load, topology, &plan_params, NULL, &error) != EPLB_OK)
-        (void)fprintf(stderr, "eplb bench: %s\n", error.text);
+        bench_complain("%s", error.text);
     eplb_load_destroy(load);
     return plan;
 }

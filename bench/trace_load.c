@@ -17,7 +17,7 @@ static bool read_any(const char *path, int64_t tokens_per_window, io_load *read)
     io_load_options counts = {.max_bytes = SIZE_MAX};
     io_error error, first;
     if (strcmp(path, SHIPPED) == 0 && access(path, R_OK) != 0) {
-        fprintf(stderr, "bench: " SHIPPED " is not here: pass --trace FILE, or run where it is\n");
+        bench_complain(SHIPPED " is not here: pass --trace FILE, or run where it is");
         return false;
     }
     if (io_load_read(path, &counts, read, &first) == EPLB_OK)
@@ -30,7 +30,8 @@ static bool read_any(const char *path, int64_t tokens_per_window, io_load *read)
         if (io_load_read(path, &tokens, read, &error) == EPLB_OK)
             return true;
     }
-    fprintf(stderr, "bench: %s\nbench: %s\n", first.text, error.text);
+    bench_complain("%s", first.text);
+    bench_complain("%s", error.text);
     return false;
 }
 
@@ -54,7 +55,7 @@ bool trace_load_read(trace_load *trace, const bench_options *options, int64_t to
     }
     io_load_clear(&read);
     if (trace->counts == NULL)
-        fprintf(stderr, "bench: out of memory for the trace\n");
+        bench_complain("out of memory for the trace");
     return trace->counts != NULL;
 }
 
