@@ -3,20 +3,25 @@
  * of g_i ranks and (k - 1) g_i + 1 experts such that load / g_i is as even as possible: number partitioning,
  * with far more freedom than packing ranks has. Sizes: a component is as large as its largest expert needs,
  * the rest as equal as can be. Start: largest first into the component that lacks most per free place. Then
- * exchanges between the fullest component and another, the best first, until none helps. Cost: O(E log c) to
- * start and O(E) per exchange. Source: largest differencing and exchange for number partitioning (Michiels,
- * Korst, Aarts 2003). */
+ * exchanges between the fullest component and another, the best first, until none helps; where that is far
+ * from the bound, annealing (component_search.c). Cost: O(E log c) to start, O(E) per exchange, 600 E steps
+ * of annealing. Source: largest differencing and exchange for number partitioning (Michiels, Korst, Aarts
+ * 2003). */
 #include "plan/weighted.h"
 
 #include <math.h>
 
 #include "base/checked.h"
+#include "plan/component_search.h"
 #include "plan/sort_loads.h"
 
 /* This near the bound the first arrangement is kept. */
 #define ENOUGH 1.0002
 /* Steps of the search: exchanges times experts. */
 #define SEARCH_WORK ((int64_t)1 << 24)
+/* Annealing is for arrangements this far above the bound: so many steps for each expert. */
+#define FAR              1.002
+#define STEPS_PER_EXPERT 600
 
 typedef struct components {
     const layer_problem *problem;
@@ -87,9 +92,17 @@ static void choose_sizes(components *work, double crowd)
         bool hot = (double)load / work->size[best] > room;
         work->size[hot ? best : smallest]++;
     }
+}
+
+/* Places for the experts of components of these sizes, all free. */
+static void set_places(components *work)
+{
     work->first[0] = 0;
-    for (int32_t i = 0; i < work->count; i++)
+    for (int32_t i = 0; i < work->count; i++) {
         work->first[i + 1] = work->first[i] + (work->slots_per_rank - 1) * work->size[i] + 1;
+        work->filled[i] = 0;
+        work->load[i] = 0;
+    }
 }
 
 /* What the component lacks to the mean, per place that is still free. */
@@ -203,22 +216,59 @@ static bool improve(components *work)
     return true;
 }
 
-/* Sizes, start and search for one way to share out the ranks; returns the height reached. */
-static double arrange(components *work, double crowd)
+/* Exchanges until none lowers the fullest component. */
+static void descend(components *work)
 {
     double mean = (double)work->part->total / (double)work->part->num_ranks;
-    choose_sizes(work, crowd);
-    for (int32_t i = 0; i < work->count; i++) {
-        work->filled[i] = 0;
-        work->load[i] = 0;
-    }
-    fill(work);
     for (int64_t left = SEARCH_WORK; left > 0 && height(work, fullest(work), 0) > mean;
          left -= work->part->num_experts) {
         if (!improve(work))
             break;
     }
+}
+
+/* Sizes, start and exchanges for one way to share out the ranks; returns the height reached. */
+static double arrange(components *work, double crowd)
+{
+    choose_sizes(work, crowd);
+    set_places(work);
+    fill(work);
+    descend(work);
     return height(work, fullest(work), 0);
+}
+
+/* Annealing from the arrangement as it is, then exchanges again. False when memory is out. */
+static bool search_on(components *work, double floor, double enough, arena *scratch)
+{
+    const weighted_part *part = work->part;
+    const layer_problem *problem = work->problem;
+    size_t experts = (size_t)part->num_experts;
+    int64_t *load = arena_take(scratch, experts, sizeof *load);
+    int32_t *component = arena_take(scratch, (size_t)problem->num_experts, sizeof *component);
+    int32_t *listed = arena_take(scratch, experts, sizeof *listed);
+    if (load == NULL || component == NULL || listed == NULL)
+        return false;
+    for (int32_t i = 0; i < work->count; i++) {
+        for (int32_t j = work->first[i]; j < work->first[i + 1]; j++)
+            component[work->member[j]] = i;
+    }
+    for (int32_t i = 0; i < part->num_experts; i++) {
+        load[i] = problem->load[part->experts[i]];
+        listed[i] = component[part->experts[i]];
+    }
+    component_split split = {part->num_experts, work->count, work->slots_per_rank, load, listed, work->size};
+    component_limits limits = {floor, enough, (int64_t)STEPS_PER_EXPERT * part->num_experts,
+                               problem->should_stop, problem->stop_context};
+    if (!component_search(&split, &limits, scratch))
+        return false;
+    set_places(work);
+    for (int32_t i = 0; i < part->num_experts; i++) {
+        int32_t c = listed[i];
+        work->member[work->first[c] + work->filled[c]++] = part->experts[i];
+        work->load[c] += load[i];
+    }
+    descend(work);
+    return true;
 }
 
 static bool build_trees(const components *work, arena *scratch, layer_answer *answer)
@@ -247,7 +297,8 @@ bool weighted_components(const layer_problem *problem, const weighted_part *part
     components work;
     if (!take(&work, problem, part, scratch))
         return false;
-    double enough = (double)part->total / (double)part->num_ranks * weighted_bound(problem, part) * ENOUGH;
+    double floor = (double)part->total / (double)part->num_ranks * weighted_bound(problem, part);
+    double enough = floor * ENOUGH;
     double best = HUGE_VAL, best_crowd = crowds[0], reached = HUGE_VAL;
     for (size_t i = 0; i < sizeof crowds / sizeof *crowds && best > enough; i++) {
         reached = arrange(&work, crowds[i]);
@@ -258,6 +309,8 @@ bool weighted_components(const layer_problem *problem, const weighted_part *part
     }
     if (reached > best)
         (void)arrange(&work, best_crowd);
+    if (best > floor * FAR && !search_on(&work, floor, enough, scratch))
+        return false;
     if (!build_trees(&work, scratch, answer))
         return false;
     arena_rewind(scratch, mark);
