@@ -49,6 +49,7 @@ int frontier_trace(const command *self, const eplb_load *load, const eplb_topolo
     int64_t limit = params->max_moves_per_layer, slots = eplb_topology_num_slots(topology), budget = 0;
     bool more = true;
     bounded.progress = NULL;
+    bounded.target_imbalance = 0.0; /* what is possible, also beyond it */
     document->frontier = malloc(MOST_POINTS * sizeof *document->frontier);
     document->num_frontier = 0;
     if (document->frontier == NULL)
@@ -70,7 +71,8 @@ int frontier_trace(const command *self, const eplb_load *load, const eplb_topolo
         if (status != EPLB_OK)
             return fail_library(self, &error);
         append(document, point);
-        more = more && (budget == 0 || point.received > received);
+        if (budget > 0 && point.received <= received) /* more moves find nothing: only all may */
+            budget = limit;
         received = point.received;
     }
     return PARSED;

@@ -51,10 +51,12 @@ static const option_row plan_options[] = {
         "Start from this placement: the plan keeps what it can and counts the moves"),
     ROW("max-moves", 0, OPTION_TEXT, "M|total:M", max_moves, 0, 0,
         "At most M experts received per layer, or over all layers with total:"),
-    ROW("target", 0, OPTION_NUMBER, "X", target, 1.0, 1e9, "Stop improving a layer at this imbalance"),
+    ROW("target", 0, OPTION_NUMBER, "X", target, 1.0, 1e9,
+        "Stop improving a layer at this imbalance (with windows, their mean); with --current nothing moves "
+        "where it is that good, and no more than that takes elsewhere"),
     ROW("frontier", 0, OPTION_FLAG, NULL, frontier, 0, 0,
-        "With --current: show the imbalance that 0, 1, 2, 4, ... moves a layer reach. With windows, "
-        "on each of them. In JSON: frontier [{max_moves, received, cross_node, mean, worst}]"),
+        "With --current: show the imbalance that 0, 1, 2, 4, ... moves a layer reach, whatever the target. "
+        "With windows, on each of them. In JSON: frontier [{max_moves, received, cross_node, mean, worst}]"),
     ROW("spill", 0, OPTION_INTEGER, "K", spill, 0, EPLB_MAX_SLOTS,
         "Up to K replicas a layer may live outside their group's node. Default 0"),
     ROW("dead", 0, OPTION_TEXT, "LIST", cluster.dead, 0, 0, "Ranks that are dead: their slots stay empty"),

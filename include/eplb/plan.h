@@ -48,7 +48,8 @@ typedef struct eplb_plan_params {
     const eplb_placement *current; /* placement to start from, or NULL */
     int64_t max_moves_per_layer;   /* received experts per layer; EPLB_UNLIMITED */
     int64_t max_moves;             /* received experts over all layers; EPLB_UNLIMITED */
-    double target_imbalance;       /* stop improving a layer at this imbalance; 0: go on as far as it pays */
+    double target_imbalance;       /* stop improving a layer at this imbalance, that of the sum or, where each
+                                      window is balanced, their mean; 0: go on as far as it pays */
     int32_t max_spill;             /* replicas per layer allowed outside their group's node; default 0 */
     const eplb_load *sources;      /* tokens by source rank, [G, L, E] (its windows are the source ranks), or
                                       NULL: they start evenly on all ranks */

@@ -260,7 +260,8 @@ def plan(
     max_moves_total : int, optional
         Received experts allowed over all layers; needs ``current``. The command's ``--max-moves total:M``.
     target : float
-        Imbalance at which improving a layer stops; 0 goes on as far as it pays.
+        Imbalance at which improving a layer stops, that of the sum or, where each window is balanced, their mean; 0 goes
+        on as far as it pays.
     spill : int
         Replicas per layer allowed outside their group's node.
     cost : str or dict

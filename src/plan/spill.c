@@ -98,6 +98,23 @@ static eplb_status try_spilling(contest *c, arena *scratch, eplb_error *error)
     return status == EPLB_OK ? compare(c, scratch, error) : status;
 }
 
+/* *reaches: the shares chosen for the sum of the windows bring the placement to the target, if there is one.
+ */
+static eplb_status reaches_target(const layer_problem *problem, const int32_t *expert, bool *reaches,
+                                  arena *scratch, eplb_error *error)
+{
+    layer_problem sum = *problem;
+    double reached;
+    *reaches = false;
+    if (!(problem->target_imbalance > 0.0))
+        return EPLB_OK;
+    sum.num_windows = 1;
+    sum.window_load = sum.load;
+    eplb_status status = batch_split_mean(&sum, expert, &reached, scratch, error);
+    *reaches = status == EPLB_OK && reached <= problem->target_imbalance;
+    return status;
+}
+
 /* The best of the weighted plan without spilling and of those with. */
 static eplb_status plan_weighted(const layer_problem *problem, arena *scratch, layer_answer *answer,
                                  eplb_error *error)
@@ -110,7 +127,10 @@ static eplb_status plan_weighted(const layer_problem *problem, arena *scratch, l
     if (status == EPLB_OK)
         status = batch_split_mean(problem, answer->expert, &c.best, scratch, error);
     answer->bound = 1.0; /* that of the plan inside nodes does not hold outside */
-    if (status == EPLB_OK && problem->max_moves >= problem->num_slots)
+    bool enough = false;
+    if (status == EPLB_OK)
+        status = reaches_target(problem, answer->expert, &enough, scratch, error);
+    if (status == EPLB_OK && !enough && problem->max_moves >= problem->num_slots)
         status = try_spilling(&c, scratch, error);
     if (status != EPLB_OK || !c.changed)
         return status;
@@ -133,7 +153,7 @@ static eplb_status plan_batch(const layer_problem *problem, arena *scratch, laye
     if (status == EPLB_OK)
         status = batch_split_mean(problem, answer->expert, &c.best, scratch, error);
     if (status != EPLB_OK || problem->max_moves < problem->num_slots || c.best <= GOOD_ENOUGH ||
-        problem->should_stop(problem->stop_context))
+        c.best <= problem->target_imbalance || problem->should_stop(problem->stop_context))
         return status;
     sum.split = EPLB_SPLIT_WEIGHTED;
     sum.num_windows = 1;

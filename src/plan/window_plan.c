@@ -238,8 +238,7 @@ eplb_status window_course_on_sum(window_course *course, bool weighted_too, arena
                                              : "the placement of policy weighted, on the sum of the windows, "
                                                "is the best found",
                                          scratch, error);
-        if (status != EPLB_OK || is_stopped(problem) ||
-            (course->best_score <= WINDOW_PERFECT && course->best_excess == 0))
+        if (status != EPLB_OK || is_stopped(problem) || window_course_is_good(course))
             return status;
     }
     clear_slots(course->found, problem->num_slots);
@@ -297,7 +296,7 @@ static eplb_status search_spilled(window_course *course, arena *scratch, eplb_er
     if (status == EPLB_OK)
         status = window_course_bind(course, scratch, error);
     for (size_t i = 0; status == EPLB_OK && i < sizeof rooms / sizeof *rooms; i++) {
-        if (is_stopped(course->problem))
+        if (is_stopped(course->problem) || window_course_is_good(course))
             break;
         status = spill_start(course, rooms[i], scratch, error);
         if (status != EPLB_OK)
@@ -329,13 +328,17 @@ static eplb_status plan_from_nothing(window_course *course, arena *scratch, eplb
     bool spills = problem->max_spill > 0 && is_node_limited(problem), wins = true;
     bool tried = !spills && problem->num_windows >= WINDOW_TRIAL_LEAST && !is_stopped(problem);
     eplb_status status = EPLB_OK;
+    if (problem->target_imbalance > 0.0) { /* maybe nothing else is needed */
+        status = window_course_on_sum(course, false, scratch, error);
+        if (status != EPLB_OK || window_course_is_good(course))
+            return status;
+    }
     if (tried)
         status = window_trial(problem, course->aim, course->steps, &wins, scratch, error);
     /* Where the search has won on windows not seen, the recorded ones speak for shares fitted to them. */
     if (status == EPLB_OK)
         status = window_course_on_sum(course, course->aim->any_share && !(tried && wins), scratch, error);
-    if (status != EPLB_OK || !wins || is_stopped(problem) ||
-        (course->best_score <= WINDOW_PERFECT && course->best_excess == 0))
+    if (status != EPLB_OK || !wins || is_stopped(problem) || window_course_is_good(course))
         return status;
     return search_anew(course, spills, scratch, error);
 }
@@ -348,9 +351,11 @@ static eplb_status plan_from_current(window_course *course, arena *scratch, eplb
         status = window_course_compare(course, "the current placement stays", scratch, error);
     if (status != EPLB_OK)
         return status;
-    if (!window_course_is_good(course))
-        status = problem->max_moves < problem->num_slots ? window_repair(course, scratch, error)
-                                                         : plan_from_nothing(course, scratch, error);
+    bool limited = problem->max_moves < problem->num_slots;
+    if (!window_course_is_good(course) && (limited || problem->target_imbalance > 0.0))
+        status = window_repair(course, scratch, error);
+    if (status == EPLB_OK && !window_course_is_good(course) && !limited)
+        status = plan_from_nothing(course, scratch, error);
     return status != EPLB_OK ? status
                              : keep_slots(problem->first_slot, problem->num_ranks, problem->num_experts,
                                           problem->current, course->best, scratch, error);

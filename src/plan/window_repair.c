@@ -3,7 +3,8 @@
  * Budgets 1, 2, 3, 4, 6, 8, 12 ... are worked through in turn, each from the best of the one before: changes
  * of most gain per received expert, judged by the windows one by one, then annealing, then what a repair on
  * the sum finds. What a budget finds does not depend on how many moves are allowed beyond it, so that more
- * moves never make a plan worse. Cost: a third of a search per budget. */
+ * moves never make a plan worse. With a target imbalance the first state on this way that the windows judge
+ * to be there is the answer. Cost: a third of a search per budget. */
 #include <string.h>
 
 #include "base/error.h"
@@ -37,12 +38,16 @@ static eplb_status descend(window_course *course, int64_t budget, arena *scratch
             break;
         memcpy(course->found, course->seats.expert, (size_t)problem->num_slots * sizeof(int32_t));
         status = window_course_compare(course, "repair: most gain per move first", scratch, error);
+        if (window_course_is_good(course))
+            break;
     }
     return status;
 }
 
 static eplb_status anneal(window_course *course, int64_t budget, arena *scratch, eplb_error *error)
 {
+    if (window_course_is_good(course))
+        return EPLB_OK;
     memcpy(course->found, course->best, (size_t)course->problem->num_slots * sizeof(int32_t));
     window_course_anneal(course, course->steps / STEPS_PART, REPAIR_HEAT, true, budget);
     if (course->search.received > budget)
@@ -56,11 +61,14 @@ static eplb_status repair_sum(window_course *course, int64_t budget, arena *scra
     layer_problem sum = *course->problem;
     layer_answer answer = {.expert = course->found, .bound = 1.0};
     eplb_error ignored;
+    if (window_course_is_good(course))
+        return EPLB_OK;
+    if (sum.num_windows > 1)
+        sum.target_imbalance = 0.0; /* it is one for windows */
     sum.num_windows = 1;
     sum.window_load = sum.load;
     sum.max_moves = budget;
     sum.max_spill = 0;
-    sum.target_imbalance = 0.0;
     sum.work_limit = course->steps / STEPS_PART;
     sum.split = course->aim->any_share ? EPLB_SPLIT_WEIGHTED : EPLB_SPLIT_EQUAL;
     memset(course->found, -1, (size_t)sum.num_slots * sizeof(int32_t));
@@ -79,30 +87,38 @@ static eplb_status repair_sum(window_course *course, int64_t budget, arena *scra
     return window_course_compare(course, "repair of the plan on the sum", scratch, error);
 }
 
+/* One budget, from the best of the one before. With a target every budget counts, else the plans on the sum
+ * are made for every other one. */
+static eplb_status work_through(window_course *course, int64_t budget, bool search, arena *scratch,
+                                eplb_error *error)
+{
+    eplb_status status = EPLB_OK;
+    if (search)
+        status = descend(course, budget, scratch, error);
+    if (status == EPLB_OK && search)
+        status = anneal(course, budget, scratch, error);
+    if (status == EPLB_OK && (course->problem->target_imbalance > 0.0 || (budget & (budget - 1)) == 0))
+        status = repair_sum(course, budget, scratch, error);
+    return status;
+}
+
 eplb_status window_repair(window_course *course, arena *scratch, eplb_error *error)
 {
     const layer_problem *problem = course->problem;
+    int64_t most = problem->max_moves < problem->num_slots ? problem->max_moves : problem->num_slots;
     eplb_status status = window_course_aim(course, scratch, error);
     if (status == EPLB_OK)
         status = window_course_bind(course, scratch, error);
     bool wins = true;
-    if (status == EPLB_OK && problem->max_moves > 0)
+    if (status == EPLB_OK && most > 0)
         status = window_trial(problem, course->aim, course->steps, &wins, scratch, error);
     arena_mark mark = arena_position(scratch);
-    for (int64_t budget = 1; status == EPLB_OK && budget <= problem->max_moves;
-         budget = next_budget(budget)) {
+    for (int64_t budget = 1; status == EPLB_OK && budget <= most; budget = next_budget(budget)) {
         if (problem->should_stop(problem->stop_context) || window_course_is_good(course))
             return status;
-        if (wins) {
-            status = descend(course, budget, scratch, error);
-            if (status == EPLB_OK)
-                status = anneal(course, budget, scratch, error);
-        }
-        if (status == EPLB_OK && (budget & (budget - 1)) == 0)
-            status = repair_sum(course, budget, scratch, error);
+        status = work_through(course, budget, wins, scratch, error);
         arena_rewind(scratch, mark);
     }
-    return status == EPLB_OK && wins && !window_course_is_good(course)
-               ? descend(course, problem->max_moves, scratch, error)
-               : status;
+    return status == EPLB_OK && wins && !window_course_is_good(course) ? descend(course, most, scratch, error)
+                                                                       : status;
 }

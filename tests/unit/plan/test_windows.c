@@ -128,6 +128,140 @@ static void test_spill(void **state)
     eplb_load_destroy(load);
 }
 
+/* Mean over windows of the least imbalance that a split of each alone reaches in layer 0. */
+static double mean_of_splits(const eplb_load *load, const eplb_plan *plan)
+{
+    int64_t counts[64], quota[64];
+    double sum = 0.0, ranks = eplb_topology_num_ranks(eplb_placement_topology(eplb_plan_placement(plan)));
+    int32_t windows = eplb_load_num_windows(load), experts = eplb_load_num_experts(load);
+    static int64_t all[64 * 64];
+    eplb_load_windows(load, 0, all);
+    eplb_resplit *split;
+    assert_int_equal(eplb_resplit_create(&split, eplb_plan_placement(plan), 0, NULL, NULL), EPLB_OK);
+    for (int32_t t = 0; t < windows; t++) {
+        double total = 0.0;
+        for (int32_t e = 0; e < experts; e++) {
+            counts[e] = all[t * experts + e];
+            total += (double)counts[e];
+        }
+        eplb_resplit_result result;
+        assert_int_equal(eplb_resplit_solve(split, counts, false, quota, &result, NULL), EPLB_OK);
+        sum += (double)result.bound_load / (double)result.bound_speed / (total / ranks);
+    }
+    eplb_resplit_destroy(split);
+    return sum / windows;
+}
+
+/* What the split is judged by: every window under the plan's shares or its own, or, with shares that serve
+ * all windows, their sum. */
+static double judged(const eplb_load *load, const eplb_plan *plan, const eplb_topology *topology)
+{
+    switch (eplb_plan_split(plan)) {
+    case EPLB_SPLIT_EQUAL:
+        return mean_of_windows(load, plan, topology);
+    case EPLB_SPLIT_BATCH:
+        return mean_of_splits(load, plan);
+    default:
+        return eplb_plan_imbalance(plan)[0];
+    }
+}
+
+/* Windows of one of six topics, other ones with another seed. */
+static eplb_load *topic_load(uint64_t seed)
+{
+    enum { T = 12, E = 48 };
+    static int64_t counts[T * E];
+    random_state random = random_seed(seed);
+    int32_t hot[6][E];
+    for (int32_t e = 0; e < 6 * E; e++)
+        hot[e / E][e % E] = random_below(&random, 6) == 0 ? 900 : 100;
+    for (int32_t t = 0; t < T; t++) {
+        int32_t topic = (int32_t)random_below(&random, 6);
+        for (int32_t e = 0; e < E; e++)
+            counts[t * E + e] = hot[topic][e] + (int32_t)random_below(&random, 50);
+    }
+    return case_load(T, 1, E, counts);
+}
+
+/* One policy from a placement for other traffic: above what is there the target moves nothing, below it is
+ * reached with no more moves than any limit needs that reaches it, and a tighter one takes more. */
+static void check_targets(const eplb_load *before, const eplb_load *load, eplb_split split, int32_t spill)
+{
+    eplb_topology *topology = case_topology(8, spill > 0 ? 2 : 1, 7);
+    eplb_plan_params params = case_params("auto", spill > 0 ? 4 : 1);
+    eplb_plan *current, *plan;
+    eplb_error error;
+    params.split = split;
+    params.max_spill = spill;
+    assert_int_equal(case_plan(&current, before, topology, &params, &error), EPLB_OK);
+    params.current = eplb_plan_placement(current);
+    params.max_moves_per_layer = 0;
+    assert_int_equal(case_plan(&plan, load, topology, &params, &error), EPLB_OK);
+    double kept = judged(load, plan, topology);
+    eplb_plan_destroy(plan);
+    params.max_moves_per_layer = 4;
+    assert_int_equal(case_plan(&plan, load, topology, &params, &error), EPLB_OK);
+    double four = judged(load, plan, topology);
+    eplb_plan_destroy(plan);
+    assert_true(four < kept - 0.01);
+    params.max_moves_per_layer = EPLB_UNLIMITED;
+    int64_t received[3];
+    const double targets[] = {kept + 1e-9, four + 1e-9, (four + kept) / 2.0};
+    for (int32_t i = 0; i < 3; i++) {
+        params.target_imbalance = targets[i];
+        assert_int_equal(case_plan(&plan, load, topology, &params, &error), EPLB_OK);
+        assert_true(judged(load, plan, topology) <= targets[i] * (1.0 + 1e-9));
+        received[i] = eplb_plan_moves(plan).received;
+        eplb_plan_destroy(plan);
+    }
+    assert_int_equal(received[0], 0);
+    assert_in_range(received[1], 1, 4);
+    assert_in_range(received[2], 1, received[1]);
+    params.target_imbalance = 1.0; /* out of reach: as good as without */
+    assert_int_equal(case_plan(&plan, load, topology, &params, &error), EPLB_OK);
+    assert_true(judged(load, plan, topology) < four);
+    eplb_plan_destroy(plan);
+    eplb_plan_destroy(current);
+    eplb_topology_destroy(topology);
+}
+
+static void test_target_stops(void **state)
+{
+    (void)state;
+    eplb_load *before = topic_load(5), *load = topic_load(6);
+    for (int32_t spill = 0; spill <= 3; spill += 3) {
+        check_targets(before, load, EPLB_SPLIT_EQUAL, spill);
+        check_targets(before, load, EPLB_SPLIT_BATCH, spill);
+        check_targets(before, load, EPLB_SPLIT_WEIGHTED, spill);
+    }
+    eplb_load_destroy(before);
+    eplb_load_destroy(load);
+}
+
+/* Without a current placement a plan on the sum that is good enough is the answer. */
+static void test_target_from_nothing(void **state)
+{
+    (void)state;
+    eplb_load *load = topic_load(7);
+    eplb_topology *topology = case_topology(8, 1, 7);
+    eplb_plan_params params = case_params("equal", 1);
+    eplb_plan *sum, *plan;
+    eplb_error error;
+    assert_int_equal(case_plan(&sum, load, topology, &params, &error), EPLB_OK);
+    params.policy = "windows";
+    params.target_imbalance = mean_of_windows(load, sum, topology) + 1e-9;
+    assert_int_equal(case_plan(&plan, load, topology, &params, &error), EPLB_OK);
+    assert_true(eplb_placement_equal(eplb_plan_placement(plan), eplb_plan_placement(sum)));
+    eplb_plan_destroy(plan);
+    params.target_imbalance = 1.0;
+    assert_int_equal(case_plan(&plan, load, topology, &params, &error), EPLB_OK);
+    assert_true(mean_of_windows(load, plan, topology) < mean_of_windows(load, sum, topology) - 0.01);
+    eplb_plan_destroy(plan);
+    eplb_plan_destroy(sum);
+    eplb_topology_destroy(topology);
+    eplb_load_destroy(load);
+}
+
 /* What a policy does not do it refuses with its name. */
 static void test_refusals(void **state)
 {
@@ -158,6 +292,8 @@ int main(void)
         cmocka_unit_test(test_topics),
         cmocka_unit_test(test_batch_joins_ranks),
         cmocka_unit_test(test_spill),
+        cmocka_unit_test(test_target_stops),
+        cmocka_unit_test(test_target_from_nothing),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
