@@ -17,16 +17,14 @@
 
 enum { ANNEALING_STEPS = 1000000, QUICK_STEPS = 20000, MOST_REPETITIONS = 200 };
 
-/* Sums over the layers of one shape. */
-typedef struct figures {
-    double imbalance; /* mean over layers */
-    double worst;
-    double bound; /* mean over layers */
-    double above; /* largest imbalance / bound - 1 */
+/* One planner on the layers of one shape. */
+typedef struct outcome {
+    plan_figures plan;
     double ms;
-} figures;
+} outcome;
 
-static bool add_plan(figures *sum, const plan_shape *shape, const int64_t *counts, const char *policy,
+/* expert [layers, slots] (NULL: not wanted) receives the placement. */
+static bool run_plan(outcome *out, const plan_shape *shape, const int64_t *counts, const char *policy,
                      int32_t *expert)
 {
     eplb_load *load;
@@ -35,14 +33,9 @@ static bool add_plan(figures *sum, const plan_shape *shape, const int64_t *count
         return false;
     double start = bench_cpu_seconds();
     eplb_plan *plan = plan_case_run(shape, load, topology, policy);
-    sum->ms += 1e3 * (bench_cpu_seconds() - start);
-    for (int32_t l = 0; plan != NULL && l < shape->layers; l++) {
-        double reached = eplb_plan_imbalance(plan)[l], bound = eplb_plan_lower_bound(plan)[l];
-        sum->imbalance += reached / shape->layers;
-        sum->bound += bound / shape->layers;
-        sum->worst = reached > sum->worst ? reached : sum->worst;
-        sum->above = reached / bound - 1 > sum->above ? reached / bound - 1 : sum->above;
-    }
+    out->ms = 1e3 * (bench_cpu_seconds() - start);
+    if (plan != NULL)
+        out->plan = plan_case_figures(plan);
     if (plan != NULL && expert != NULL)
         memcpy(expert, eplb_placement_physical_to_logical(eplb_plan_placement(plan)),
                (size_t)shape->layers * (size_t)shape->slots * sizeof *expert);
@@ -54,19 +47,20 @@ static bool add_plan(figures *sum, const plan_shape *shape, const int64_t *count
 }
 
 /* Mean of annealing over the layers, each started from a greedy placement without duplicates. */
-static bool add_annealing(figures *sum, const plan_shape *shape, const int64_t *counts, bool quick)
+static bool run_annealing(outcome *out, const plan_shape *shape, const int64_t *counts, bool quick)
 {
     size_t slots = (size_t)shape->slots;
-    figures ignored = {0};
+    outcome ignored;
+    *out = (outcome){0};
     int32_t *expert = malloc((size_t)shape->layers * slots * sizeof *expert);
-    bool good = expert != NULL && add_plan(&ignored, shape, counts, "greedy", expert);
+    bool good = expert != NULL && run_plan(&ignored, shape, counts, "greedy", expert);
     for (int32_t l = 0; good && l < shape->layers; l++) {
         annealing_case problem = {counts + (size_t)l * (size_t)shape->experts, shape->experts, shape->ranks,
                                   shape->slots / shape->ranks};
         double start = bench_cpu_seconds();
         double reached = anneal(&problem, quick ? QUICK_STEPS : ANNEALING_STEPS, expert + (size_t)l * slots);
-        sum->ms += 1e3 * (bench_cpu_seconds() - start);
-        sum->imbalance += reached / shape->layers;
+        out->ms += 1e3 * (bench_cpu_seconds() - start);
+        out->plan.mean += reached / shape->layers;
         good = reached >= 0;
     }
     free(expert);
@@ -80,20 +74,20 @@ static bool judge_trace(bench_report *report, const bench_options *options, cons
         plan_shape shape = {trace->layers, trace->experts, trace->experts + ranks, ranks, 1, 1};
         if (shape.slots % ranks != 0 || (options->quick && ranks > 16))
             continue;
-        figures deepseek = {0}, ours = {0}, annealed = {0};
-        if (!add_plan(&deepseek, &shape, counts, "deepseek", NULL) ||
-            !add_plan(&ours, &shape, counts, "equal", NULL) ||
-            !add_annealing(&annealed, &shape, counts, options->quick))
+        outcome deepseek, ours, annealed;
+        if (!run_plan(&deepseek, &shape, counts, "deepseek", NULL) ||
+            !run_plan(&ours, &shape, counts, "equal", NULL) ||
+            !run_annealing(&annealed, &shape, counts, options->quick))
             return false;
         char name[64];
         (void)snprintf(name, sizeof name, "trace.ep%d", (int)ranks);
         bench_row(report, name);
         bench_number(report, "slots", shape.slots);
-        bench_number(report, "bound", ours.bound);
-        bench_number(report, "deepseek", deepseek.imbalance);
-        bench_number(report, "equal", ours.imbalance);
-        bench_number(report, "equal_worst", ours.worst);
-        bench_number(report, "annealing", annealed.imbalance);
+        bench_number(report, "bound", ours.plan.bound);
+        bench_number(report, "deepseek", deepseek.plan.mean);
+        bench_number(report, "equal", ours.plan.mean);
+        bench_number(report, "equal_worst", ours.plan.worst);
+        bench_number(report, "annealing", annealed.plan.mean);
         bench_number(report, "equal_ms_per_layer", ours.ms / shape.layers);
         bench_number(report, "annealing_ms_per_layer", annealed.ms / shape.layers);
         bench_number(report, "times_as_fast", annealed.ms / ours.ms);
@@ -118,12 +112,10 @@ static bool judge_model(bench_report *report, const char *name, const plan_shape
                         const int64_t *counts, int repetitions)
 {
     double theirs[MOST_REPETITIONS], times[MOST_REPETITIONS];
-    figures deepseek = {0}, ours = {0};
+    outcome deepseek, ours;
     for (int r = 0; r < repetitions; r++) {
-        deepseek = (figures){0};
-        ours = (figures){0};
-        if (!add_plan(&deepseek, shape, counts, "deepseek", NULL) ||
-            !add_plan(&ours, shape, counts, "equal", NULL))
+        if (!run_plan(&deepseek, shape, counts, "deepseek", NULL) ||
+            !run_plan(&ours, shape, counts, "equal", NULL))
             return false;
         theirs[r] = deepseek.ms;
         times[r] = ours.ms;
@@ -131,11 +123,11 @@ static bool judge_model(bench_report *report, const char *name, const plan_shape
     double deepseek_ms = bench_median(theirs, repetitions), equal_ms = bench_median(times, repetitions);
     bench_row(report, name);
     bench_number(report, "slots", shape->slots);
-    bench_number(report, "bound", ours.bound);
-    bench_number(report, "deepseek", deepseek.imbalance);
-    bench_number(report, "equal", ours.imbalance);
-    bench_number(report, "equal_worst", ours.worst);
-    bench_number(report, "above_bound", ours.above);
+    bench_number(report, "bound", ours.plan.bound);
+    bench_number(report, "deepseek", deepseek.plan.mean);
+    bench_number(report, "equal", ours.plan.mean);
+    bench_number(report, "equal_worst", ours.plan.worst);
+    bench_number(report, "above_bound", ours.plan.above);
     bench_number(report, "deepseek_ms", deepseek_ms);
     bench_number(report, "equal_ms", equal_ms);
     bench_number(report, "times_of_deepseek", equal_ms / deepseek_ms);
@@ -165,14 +157,14 @@ static bool judge_toy(bench_report *report)
 {
     static const int64_t counts[8] = {600, 560, 120, 120, 20, 10, 10, 10};
     const plan_shape shape = {1, 8, 16, 8, 1, 1};
-    figures deepseek = {0}, ours = {0};
-    if (!add_plan(&deepseek, &shape, counts, "deepseek", NULL) ||
-        !add_plan(&ours, &shape, counts, "equal", NULL))
+    outcome deepseek, ours;
+    if (!run_plan(&deepseek, &shape, counts, "deepseek", NULL) ||
+        !run_plan(&ours, &shape, counts, "equal", NULL))
         return false;
     bench_row(report, "toy");
     bench_number(report, "mean_load", 1450.0 / 8);
-    bench_number(report, "deepseek_load", deepseek.imbalance * 1450 / 8);
-    bench_number(report, "equal_load", ours.imbalance * 1450 / 8);
+    bench_number(report, "deepseek_load", deepseek.plan.mean * 1450 / 8);
+    bench_number(report, "equal_load", ours.plan.mean * 1450 / 8);
     return true;
 }
 

@@ -56,14 +56,6 @@ static eplb_plan *plan_from(const plan_shape *shape, const int64_t *counts, cons
     return plan;
 }
 
-static double mean_imbalance(const eplb_plan *plan, int32_t layers)
-{
-    double sum = 0;
-    for (int32_t l = 0; l < layers; l++)
-        sum += eplb_plan_imbalance(plan)[l] / layers;
-    return sum;
-}
-
 /* Mean over layers of the yardstick's frontier. */
 static bool descend_all(const eplb_plan *start, const int64_t *after, double *mean)
 {
@@ -103,7 +95,7 @@ static bool judge_drift(bench_report *report, const char *name, double sigma, co
         bench_row(report, row);
         bench_number(report, "receives_allowed", budgets[i]);
         bench_number(report, "received", (double)eplb_plan_moves(plan).received / LAYERS);
-        bench_number(report, "equal", mean_imbalance(plan, LAYERS));
+        bench_number(report, "equal", plan_case_figures(plan).mean);
         if (!options->quick)
             bench_number(report, "descent", yardstick[budgets[i]]);
         bench_number(report, "plan_ms", ms);
@@ -156,7 +148,7 @@ static bool add_window(stream_sums *sums, const renewal *how, const plan_shape *
                EPLB_OK;
     for (int32_t l = 0; good && l < shape->layers; l++)
         sums->next += imbalance[l] / shape->layers;
-    sums->here += mean_imbalance(plan, shape->layers);
+    sums->here += plan_case_figures(plan).mean;
     sums->received += (double)moves.received / shape->layers;
     sums->slots += (double)moves.slots / shape->layers;
     sums->ms += ms / shape->layers;

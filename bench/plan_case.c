@@ -48,3 +48,18 @@ eplb_plan *plan_case_run(const plan_shape *shape, const eplb_load *load, const e
         bench_complain("%s", error.text);
     return plan;
 }
+
+plan_figures plan_case_figures(const eplb_plan *plan)
+{
+    plan_figures figures = {0};
+    int32_t layers = eplb_placement_num_layers(eplb_plan_placement(plan));
+    for (int32_t l = 0; l < layers; l++) {
+        double reached = eplb_plan_imbalance(plan)[l], bound = eplb_plan_lower_bound(plan)[l];
+        double above = reached / bound - 1;
+        figures.mean += reached / layers;
+        figures.worst = reached > figures.worst ? reached : figures.worst;
+        figures.bound += bound / layers;
+        figures.above = above > figures.above ? above : figures.above;
+    }
+    return figures;
+}

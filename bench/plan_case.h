@@ -22,4 +22,14 @@ bool plan_case_create(const plan_shape *shape, const int64_t *counts, eplb_load 
 eplb_plan *plan_case_run(const plan_shape *shape, const eplb_load *load, const eplb_topology *topology,
                          const char *policy);
 
+/* What a plan says of itself, over its layers. */
+typedef struct plan_figures {
+    double mean; /* imbalance */
+    double worst;
+    double bound; /* mean of the proved bounds */
+    double above; /* largest imbalance / bound - 1 */
+} plan_figures;
+
+plan_figures plan_case_figures(const eplb_plan *plan);
+
 #endif

@@ -116,24 +116,22 @@ static bool run_row(bench_report *report, const char *where, const spill_row *ro
     if (eplb_plan_create(&plan, load, topology, &params, NULL, &error) != EPLB_OK ||
         eplb_cross_node_tokens(load, eplb_plan_placement(plan), eplb_plan_shares(plan), NULL, crossing, NULL,
                                &error) != EPLB_OK) {
-        fprintf(stderr, "bench spill: %s\n", error.text);
+        bench_complain("%s", error.text);
         eplb_plan_destroy(plan);
         return false;
     }
-    double mean = 0.0, worst = 0.0, least = 0.0, crossed = 0.0, total = 0.0;
+    plan_figures figures = plan_case_figures(plan);
+    double least = 0.0, crossed = 0.0, total = 0.0;
     for (int32_t l = 0; l < layers; l++) {
-        double imbalance = eplb_plan_imbalance(plan)[l];
-        mean += imbalance / layers;
-        worst = imbalance > worst ? imbalance : worst;
         least += floor_of(counts + (size_t)l * EXPERTS, row->spill) / layers;
         crossed += crossing[l];
         total += (double)eplb_load_total(load, l);
     }
     (void)snprintf(name, sizeof name, "%s.%s", where, row->name);
     bench_row(report, name);
-    bench_number(report, "mean", mean);
+    bench_number(report, "mean", figures.mean);
     bench_number(report, "floor", least);
-    bench_number(report, "worst", worst);
+    bench_number(report, "worst", figures.worst);
     bench_number(report, "spilled", (double)eplb_plan_spilled(plan) / layers);
     bench_number(report, "crossing", crossed / total);
     bench_number(report, "layer_ms", 1e3 * eplb_plan_seconds(plan) / layers);

@@ -8,16 +8,14 @@
 
 #include "io/load.h"
 
-#define SHIPPED "examples/traffic.npz"
-
 /* Counts as they are, else token routing; where the file does not say how many experts there are, the least
  * power of two that holds every id. */
 static bool read_any(const char *path, int64_t tokens_per_window, io_load *read)
 {
     io_load_options counts = {.max_bytes = SIZE_MAX};
     io_error error, first;
-    if (strcmp(path, SHIPPED) == 0 && access(path, R_OK) != 0) {
-        bench_complain(SHIPPED " is not here: pass --trace FILE, or run where it is");
+    if (strcmp(path, TRACE_LOAD_SHIPPED) == 0 && access(path, R_OK) != 0) {
+        bench_complain(TRACE_LOAD_SHIPPED " is not here: pass --trace FILE, or run where it is");
         return false;
     }
     if (io_load_read(path, &counts, read, &first) == EPLB_OK)
@@ -39,7 +37,8 @@ bool trace_load_read(trace_load *trace, const bench_options *options, int64_t to
 {
     io_load read;
     memset(trace, 0, sizeof *trace);
-    if (!read_any(options->trace_path != NULL ? options->trace_path : SHIPPED, tokens_per_window, &read))
+    if (!read_any(options->trace_path != NULL ? options->trace_path : TRACE_LOAD_SHIPPED, tokens_per_window,
+                  &read))
         return false;
     trace->windows = eplb_load_num_windows(read.load);
     trace->layers = eplb_load_num_layers(read.load);

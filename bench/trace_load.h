@@ -1,10 +1,12 @@
-/* The load of a recorded trace for benches, summed over all its tokens or windows. */
+/* A recorded trace for benches, as counts in windows. */
 #ifndef BENCH_TRACE_LOAD_H
 #define BENCH_TRACE_LOAD_H
 
 #include <eplb/eplb.h>
 
 #include "bench.h"
+
+#define TRACE_LOAD_SHIPPED "examples/traffic.npz" /* a clone has it, an installed command does not */
 
 typedef struct trace_load {
     int32_t windows;

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "benches.h"
 #include "plan_case.h"
@@ -40,27 +39,18 @@ static void draw(const plan_shape *shape, double sigma, bool dead)
     }
 }
 
-typedef struct quality {
-    double mean, worst, bound; /* bound: mean over layers */
-} quality;
-
-/* One plan and what the library measures of it; false after telling why. */
+/* One plan and what it says of itself; false after telling why. */
 static bool plan_quality(const plan_shape *shape, const int64_t *load_counts, const char *policy,
-                         quality *out)
+                         plan_figures *out)
 {
     eplb_load *load;
     eplb_topology *topology;
     if (!plan_case_create(shape, load_counts, &load, &topology))
         return false;
     eplb_plan *plan = plan_case_run(shape, load, topology, policy);
-    *out = (quality){0.0, 0.0, 0.0};
-    for (int32_t l = 0; plan != NULL && l < shape->layers; l++) {
-        double reached = eplb_plan_imbalance(plan)[l];
-        out->mean += reached / shape->layers;
-        out->bound += eplb_plan_lower_bound(plan)[l] / shape->layers;
-        out->worst = reached > out->worst ? reached : out->worst;
-    }
     bool good = plan != NULL;
+    if (good)
+        *out = plan_case_figures(plan);
     eplb_plan_destroy(plan);
     eplb_topology_destroy(topology);
     eplb_load_destroy(load);
@@ -70,7 +60,7 @@ static bool plan_quality(const plan_shape *shape, const int64_t *load_counts, co
 static bool add_quality(bench_report *report, const char *name, const plan_shape *shape,
                         const int64_t *load_counts)
 {
-    quality ours, theirs;
+    plan_figures ours, theirs;
     if (!plan_quality(shape, load_counts, "weighted", &ours) ||
         !plan_quality(shape, load_counts, "deepseek", &theirs))
         return false;
@@ -135,16 +125,11 @@ static bool spill_row(bench_report *report, const plan_shape *shape, const char 
     params.num_groups = shape->groups;
     params.max_spill = spill;
     bool good = eplb_plan_create(&plan, load, topology, &params, NULL, NULL) == EPLB_OK;
-    double mean = 0.0, worst = 0.0;
-    for (int32_t l = 0; good && l < shape->layers; l++) {
-        double reached = eplb_plan_imbalance(plan)[l];
-        mean += reached / shape->layers;
-        worst = reached > worst ? reached : worst;
-    }
     if (good) {
+        plan_figures figures = plan_case_figures(plan);
         bench_row(report, name);
-        bench_number(report, "imbalance", mean);
-        bench_number(report, "worst_imbalance", worst);
+        bench_number(report, "imbalance", figures.mean);
+        bench_number(report, "worst_imbalance", figures.worst);
         bench_number(report, "spilled_per_layer", (double)eplb_plan_spilled(plan) / shape->layers);
     }
     eplb_plan_destroy(plan);
@@ -191,12 +176,11 @@ static bool speed_row(bench_report *report, int32_t layers)
     eplb_plan *plan = NULL;
     if (eplb_topology_create(&topology, &params, NULL, NULL) == EPLB_OK)
         plan = plan_case_run(&shape, load, topology, "weighted");
-    double worst = 1.0;
-    for (int32_t l = 0; plan != NULL && l < layers; l++)
-        worst = eplb_plan_imbalance(plan)[l] > worst ? eplb_plan_imbalance(plan)[l] : worst;
-    bench_row(report, "speeds.lognormal1.0");
-    bench_number(report, "worst_imbalance", worst);
     bool good = plan != NULL;
+    if (good) {
+        bench_row(report, "speeds.lognormal1.0");
+        bench_number(report, "worst_imbalance", plan_case_figures(plan).worst);
+    }
     eplb_plan_destroy(plan);
     eplb_topology_destroy(topology);
     eplb_topology_destroy(plain);
@@ -204,24 +188,15 @@ static bool speed_row(bench_report *report, int32_t layers)
     return good;
 }
 
-/* --- time
- * -------------------------------------------------------------------------------------------------------- */
-
-/* Seconds of processor time of this process: plans here use one thread, and other processes do not count. */
-static double processor_seconds(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+/* --- time -------------------------------------------------------------------------------------------- */
 
 /* Milliseconds of one plan with its checks and measures; negative: failed. */
 static double time_plan(const plan_shape *shape, const eplb_load *load, const eplb_topology *topology,
                         const char *policy)
 {
-    double start = processor_seconds();
+    double start = bench_cpu_seconds();
     eplb_plan *plan = plan_case_run(shape, load, topology, policy);
-    double seconds = processor_seconds() - start;
+    double seconds = bench_cpu_seconds() - start;
     bool good = plan != NULL;
     eplb_plan_destroy(plan);
     return good ? 1e3 * seconds : -1.0;
@@ -272,8 +247,7 @@ static bool time_rows(bench_report *report, int repetitions)
     return true;
 }
 
-/* --- drift
- * ------------------------------------------------------------------------------------------------------- */
+/* --- drift ------------------------------------------------------------------------------------------- */
 
 /* Mean over layers of the least maximum when the drifted load is split anew over the placement. */
 static bool resplit_mean(const plan_shape *shape, const eplb_placement *placement, double *mean)
@@ -394,8 +368,7 @@ static bool drift_row(bench_report *report, int32_t layers, double sigma, int32_
     return good;
 }
 
-/* --- repair
- * ------------------------------------------------------------------------------------------------------ */
+/* --- repair ------------------------------------------------------------------------------------------ */
 
 /* Mean imbalance of the drifted load with at most `moves` received experts per layer; negative: failed. */
 static double repaired(const plan_shape *shape, const eplb_plan *before, int64_t moves, double *received,
@@ -412,18 +385,16 @@ static double repaired(const plan_shape *shape, const eplb_plan *before, int64_t
     params.split = EPLB_SPLIT_WEIGHTED;
     params.current = eplb_plan_placement(before);
     params.max_moves_per_layer = moves;
-    double start = bench_seconds(), sum = -1.0;
+    double start = bench_seconds(), mean = -1.0;
     if (eplb_plan_create(&plan, load, topology, &params, NULL, NULL) == EPLB_OK) {
         *ms = 1e3 * (bench_seconds() - start);
         *received = (double)eplb_plan_moves(plan).received / shape->layers;
-        sum = 0.0;
-        for (int32_t l = 0; l < shape->layers; l++)
-            sum += eplb_plan_imbalance(plan)[l] / shape->layers;
+        mean = plan_case_figures(plan).mean;
     }
     eplb_plan_destroy(plan);
     eplb_topology_destroy(topology);
     eplb_load_destroy(load);
-    return sum;
+    return mean;
 }
 
 static bool repair_row(bench_report *report, int32_t layers, double sigma, const char *start_policy)
@@ -460,8 +431,7 @@ static bool repair_row(bench_report *report, int32_t layers, double sigma, const
     return good;
 }
 
-/* --- recorded layers
- * --------------------------------------------------------------------------------------------- */
+/* --- recorded layers --------------------------------------------------------------------------------- */
 
 static bool trace_rows(bench_report *report, const bench_options *options)
 {

@@ -7,14 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <eplb/eplb.h>
 
 #include "benches.h"
-#include "io/load.h"
 #include "synthetic.h"
-
-#define EXAMPLE "examples/traffic.npz"
+#include "trace_load.h"
 
 enum {
     TOPIC_EXPERTS = 256,
@@ -199,7 +198,7 @@ static bool plan_next(const stream *s, const contender *c, int32_t first, int32_
     eplb_plan *next = NULL;
     bool good = load != NULL && eplb_plan_create(&next, load, s->topology, &params, NULL, &error) == EPLB_OK;
     if (!good)
-        fprintf(stderr, "bench windows: %s\n", load == NULL ? "out of memory" : error.text);
+        bench_complain("%s", load == NULL ? "out of memory" : error.text);
     eplb_load_destroy(load);
     eplb_plan_destroy(*plan);
     *plan = next;
@@ -280,33 +279,6 @@ static bool run_topics(bench_report *report, const char *where, double concentra
     return good;
 }
 
-static bool read_stream(stream *s, const char *path)
-{
-    io_load file;
-    io_error error;
-    io_load_options options = {.max_bytes = SIZE_MAX};
-    *s = (stream){0};
-    if (io_load_read(path, &options, &file, &error) != EPLB_OK) {
-        fprintf(stderr, "bench windows: %s\n", error.text);
-        return false;
-    }
-    s->windows = eplb_load_num_windows(file.load);
-    s->layers = eplb_load_num_layers(file.load);
-    s->experts = eplb_load_num_experts(file.load);
-    size_t experts = (size_t)s->experts, layers = (size_t)s->layers, windows = (size_t)s->windows;
-    int64_t *layer = malloc(windows * experts * sizeof *layer);
-    s->counts = malloc(windows * layers * experts * sizeof *s->counts);
-    for (size_t l = 0; layer != NULL && s->counts != NULL && l < layers; l++) {
-        eplb_load_windows(file.load, (int32_t)l, layer);
-        for (size_t t = 0; t < windows; t++)
-            memcpy(s->counts + (t * layers + l) * experts, layer + t * experts, experts * sizeof *layer);
-    }
-    bool good = layer != NULL && s->counts != NULL;
-    free(layer);
-    io_load_clear(&file);
-    return good;
-}
-
 /* 16 ranks with one spare slot each, if the experts divide; else as many ranks as do. */
 static bool stream_default_ranks(stream *s)
 {
@@ -316,11 +288,15 @@ static bool stream_default_ranks(stream *s)
     return stream_ranks(s, ranks, s->experts / ranks + 1);
 }
 
-static bool run_stream(bench_report *report, const char *path, bool quick)
+static bool run_stream(bench_report *report, const bench_options *options)
 {
-    stream s;
-    bool good = read_stream(&s, path) && stream_default_ranks(&s);
-    int32_t step = PLANNED + JUDGED, end = quick && s.windows > 2 * step ? 2 * step : s.windows;
+    trace_load trace;
+    if (!trace_load_read(&trace, options, 0))
+        return false;
+    /* the stream releases the counts */
+    stream s = {trace.counts, trace.windows, trace.layers, trace.experts, NULL};
+    bool good = stream_default_ranks(&s);
+    int32_t step = PLANNED + JUDGED, end = options->quick && s.windows > 2 * step ? 2 * step : s.windows;
     for (int i = 0; good && i < STREAM_CONTENDERS; i++) {
         verdict v = {0};
         eplb_plan *plan = NULL;
@@ -335,24 +311,13 @@ static bool run_stream(bench_report *report, const char *path, bool quick)
     return good;
 }
 
-/* The shipped example is optional: a bench may run away from the sources. */
-static bool is_readable(const char *path)
-{
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return false;
-    (void)fclose(file);
-    return true;
-}
-
 int bench_windows(bench_report *report, const bench_options *options)
 {
     if (!run_topics(report, "topics_bursty", 1.0, options->quick) ||
         !run_topics(report, "topics_mild", 10.0, options->quick) ||
         !run_topics(report, "topics_static", 100.0, options->quick))
         return 3;
-    if (options->trace_path == NULL && !is_readable(EXAMPLE))
-        return 0;
-    const char *path = options->trace_path != NULL ? options->trace_path : EXAMPLE;
-    return run_stream(report, path, options->quick) ? 0 : 3;
+    if (options->trace_path == NULL && access(TRACE_LOAD_SHIPPED, R_OK) != 0)
+        return 0; /* a bench may run away from the sources */
+    return run_stream(report, options) ? 0 : 3;
 }
