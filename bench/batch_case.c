@@ -51,8 +51,8 @@ void batch_case_draw(random_state *random, const double *weights, int32_t n, dou
     }
 }
 
-/* Opens a trace; where the file does not say how many experts there are, *told is false and any id may come.
- */
+/* Opens a trace; where the file does not say how many experts there are, *told is false and any id may
+ * come. */
 static io_topk *open_trace(const char *path, bool *told)
 {
     io_error error;

@@ -8,8 +8,8 @@
 
 #include "base/random.h"
 
-/* A one-layer placement by DeepSeek's planner for the history weights[num_experts]; NULL after telling why.
- */
+/* A one-layer placement by DeepSeek's planner for the history weights[num_experts]; NULL after telling
+ * why. */
 eplb_placement *batch_case_placement(const double *weights, int32_t num_experts, int32_t num_slots,
                                      int32_t num_ranks, int32_t num_nodes);
 /* counts[n] of a batch of about `total` tokens: the history times lognormal(sigma), with sampling noise. */

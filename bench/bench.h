@@ -15,8 +15,8 @@ typedef struct bench_options {
     bool quick;             /* a few seconds: used by tests to see that it runs */
 } bench_options;
 
-/* Starts a row; figures that follow belong to it. Names are lower-case words joined by dots: "zipf1.global".
- */
+/* Starts a row; figures that follow belong to it. Names are lower-case words joined by dots:
+ * "zipf1.global". */
 void bench_row(bench_report *report, const char *name);
 /* Adds a figure to the current row; the key carries the unit where there is one ("plan_ms", "ratio"). */
 void bench_number(bench_report *report, const char *key, double value);

@@ -1,5 +1,5 @@
-/* What a bench says when it cannot go on; names of files are made fit for a terminal, as all commands do it.
- */
+/* What a bench says when it cannot go on; names of files are made fit for a terminal, as all commands do
+ * it. */
 #include <stdarg.h>
 #include <stdio.h>
 

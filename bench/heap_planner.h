@@ -1,5 +1,5 @@
-/* A plain restatement of DeepSeek's planner, to measure ours against: qsort and binary heaps, nothing clever.
- */
+/* A plain restatement of DeepSeek's planner, to measure ours against: qsort and binary heaps, nothing
+ * clever. */
 #ifndef BENCH_HEAP_PLANNER_H
 #define BENCH_HEAP_PLANNER_H
 

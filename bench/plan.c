@@ -60,8 +60,8 @@ static void close_case(timed_case *timed)
     free(timed->counts);
 }
 
-/* Milliseconds of one plan with all its checks and measures, counted outside the library; negative: failed.
- */
+/* Milliseconds of one plan with all its checks and measures, counted outside the library; negative:
+ * failed. */
 static double time_plan(const timed_case *timed, const char *policy)
 {
     double start = bench_cpu_seconds();

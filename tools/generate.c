@@ -95,8 +95,8 @@ static bool generate_bursts(const generate_run *run, random_state *random)
                             (double)run->values.tokens, run->scratch);
 }
 
-/* Every `period` windows the traffic is of another topic, round and round; inside a topic weights may drift.
- */
+/* Every `period` windows the traffic is of another topic, round and round; inside a topic weights may
+ * drift. */
 static bool generate_switch(const generate_run *run, random_state *random)
 {
     const generate_values *values = &run->values;

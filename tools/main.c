@@ -1,5 +1,5 @@
-/* The eplb command: a table of commands and what stands before one. Each command is one file of this folder.
- */
+/* The eplb command: a table of commands and what stands before one. Each command is one file of this
+ * folder. */
 #include <string.h>
 
 #include <eplb/status.h>

@@ -1,8 +1,8 @@
 /* Synthetic loads: seeded generators shared by `eplb generate`, the benches and the property tests.
  *
  * All draw from a random_state (SplitMix64), so a seed names one load; values pass through libm's exp, log
- * and pow, so the last bit may differ between C libraries. Loads are integers with a given total per layer.
- */
+ * and pow, so the last bit may differ between C libraries. Loads are integers with a given total per
+ * layer. */
 #ifndef TOOLS_SYNTHETIC_H
 #define TOOLS_SYNTHETIC_H
 

@@ -14,8 +14,8 @@ typedef struct window_spread {
 
 /* Judges the placement on every window and layer alone: under shares [L, S] (NULL: equal), or with split
  * batch under the best split of each window, whose largest rank load eplb/route.h proves. On success the
- * caller clears *spread. Errors: MEMORY, OVERFLOW. O(T L (S + E)); the split of a window takes microseconds.
- */
+ * caller clears *spread. Errors: MEMORY, OVERFLOW. O(T L (S + E)); the split of a window takes
+ * microseconds. */
 eplb_status window_spread_measure(const eplb_load *load, const eplb_placement *placement, eplb_split split,
                                   const double *shares, window_spread *spread, eplb_error *error);
 void window_spread_clear(window_spread *spread);

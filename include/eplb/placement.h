@@ -83,8 +83,8 @@ EPLB_API const int32_t *eplb_placement_replica_count(const eplb_placement *place
 EPLB_API const int32_t *eplb_placement_replica_first(const eplb_placement *placement);       /* [L, E + 1] */
 EPLB_API const int32_t *eplb_placement_replica_slots(const eplb_placement *placement);       /* [L, S] */
 
-/* Dense padded logical_to_physical [L, E, width], unused places -1; width >= max_replicas. Errors: INVALID.
- */
+/* Dense padded logical_to_physical [L, E, width], unused places -1; width >= max_replicas. Errors:
+ * INVALID. */
 EPLB_API eplb_status eplb_placement_dense_int32(const eplb_placement *placement, int32_t width, int32_t *out,
                                                 eplb_error *error);
 EPLB_API eplb_status eplb_placement_dense_int64(const eplb_placement *placement, int32_t width, int64_t *out,

@@ -67,8 +67,8 @@ EPLB_API void eplb_plan_params_init(eplb_plan_params *params, size_t size);
 /* Plans every layer of `load` on `topology`. All S slots of the topology are used where the policy can. What
  * is asked for and the policy cannot follow is refused, never passed over. Errors: INVALID, OVERFLOW,
  * INFEASIBLE (lists the first experts without room), UNSUPPORTED (policy and reason), CANCELLED, SYSTEM,
- * MEMORY. On failure *plan is NULL and nothing is left behind. Complexity is the policy's (docs/planning.md).
- */
+ * MEMORY. On failure *plan is NULL and nothing is left behind. Complexity is the policy's
+ * (docs/planning.md). */
 EPLB_API eplb_status eplb_plan_create(eplb_plan **plan, const eplb_load *load, const eplb_topology *topology,
                                       const eplb_plan_params *params, const eplb_allocator *allocator,
                                       eplb_error *error);

@@ -86,8 +86,8 @@ EPLB_API void eplb_router_release(eplb_router *router, int32_t layer, const int3
  * length: for device memory at a fixed address. */
 EPLB_API int64_t eplb_router_block_length(const eplb_router *router);
 EPLB_API void eplb_router_copy_block(eplb_router *router, int32_t layer, int32_t *block);
-/* Largest difference between a share that was asked for and the one the rows serve, over all layers (0 .. 1).
- */
+/* Largest difference between a share that was asked for and the one the rows serve, over all layers (0 ..
+ * 1). */
 EPLB_API double eplb_router_worst_error(const eplb_router *router);
 
 /* Routes ids [count] through a table by eplb_select_next; slots [count] receives slots. position [E] are the

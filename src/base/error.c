@@ -1,5 +1,5 @@
-/* Filling an eplb_error: one place that formats, so that every message is cut safely and every field is set.
- */
+/* Filling an eplb_error: one place that formats, so that every message is cut safely and every field is
+ * set. */
 #include "base/error.h"
 
 #include <stdio.h>

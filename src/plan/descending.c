@@ -106,8 +106,8 @@ static bool prefix(uint32_t *counts, uint32_t n)
     return true;
 }
 
-/* Sorts keys[n] by their upper half with `spare` of the same size; returns the array that holds the result.
- */
+/* Sorts keys[n] by their upper half with `spare` of the same size; returns the array that holds the
+ * result. */
 static uint64_t *sort_by_radix(uint64_t *keys, uint64_t *spare, int32_t n)
 {
     uint32_t counts[DIGITS][DIGIT_VALUES];

@@ -204,8 +204,8 @@ static void plan_area(area *a)
         fill_rest(a);
 }
 
-/* Groups to nodes: heaviest group first to the node that has room for its experts and least load per speed.
- */
+/* Groups to nodes: heaviest group first to the node that has room for its experts and least load per
+ * speed. */
 typedef struct node_choice {
     double *group_load; /* [groups] */
     double *load;       /* [N] */

@@ -4,8 +4,8 @@
 
 #include "plan/request.h"
 
-/* Where the answers go; arrays are the caller's. Slots are those of the topology; dead ones stay as they are.
- */
+/* Where the answers go; arrays are the caller's. Slots are those of the topology; dead ones stay as they
+ * are. */
 typedef struct plan_answers {
     int32_t *expert;     /* [L, S], preset to -1 */
     double *shares;      /* [L, S], preset to 0, or NULL for an equal split */

@@ -31,7 +31,7 @@ eplb_status layout_init(layout *seats, const layer_problem *problem, const repli
                         eplb_error *error)
 {
     size_t slots = (size_t)problem->num_slots, experts = (size_t)problem->num_experts;
-    size_t ranks = (size_t)problem->num_ranks, words = (experts + 63) / 64;
+    size_t ranks = (size_t)problem->num_ranks, words = (size_t)expert_bits_words(problem->num_experts);
     double *inverse = inverse_speeds(problem, scratch);
     *seats = (layout){
         .work = work,
@@ -65,17 +65,6 @@ eplb_status layout_init(layout *seats, const layer_problem *problem, const repli
     return complete ? EPLB_OK : error_memory(error, ranks * words * sizeof *seats->holds, "layer layout");
 }
 
-static void set_bit(layout *seats, int32_t rank, int32_t expert)
-{
-    seats->holds[(size_t)rank * (size_t)seats->words + (size_t)(expert >> 6)] |= UINT64_C(1) << (expert & 63);
-}
-
-static void clear_bit(layout *seats, int32_t rank, int32_t expert)
-{
-    seats->holds[(size_t)rank * (size_t)seats->words + (size_t)(expert >> 6)] &=
-        ~(UINT64_C(1) << (expert & 63));
-}
-
 static void chain(layout *seats, int32_t slot, int32_t expert)
 {
     int32_t head = seats->first[expert];
@@ -97,8 +86,8 @@ static void unchain(layout *seats, int32_t slot, int32_t expert)
         seats->previous[next] = previous;
 }
 
-/* Brings the order of a rank's slots up to date. Few loads have changed since it was right: insertion sort.
- */
+/* Brings the order of a rank's slots up to date. Few loads have changed since it was right: insertion
+ * sort. */
 static void sort_rank(layout *seats, int32_t rank)
 {
     int32_t start = seats->first_slot[rank], end = seats->first_slot[rank + 1];
@@ -136,7 +125,7 @@ void layout_set(layout *seats, const int32_t *expert)
             continue;
         seats->count[e]++;
         chain(seats, p, e);
-        set_bit(seats, seats->slot_rank[p], e);
+        expert_bits_add(seats->holds, seats->words, seats->slot_rank[p], e);
     }
     for (int32_t e = 0; e < seats->num_experts; e++)
         price_counts(seats, e);
@@ -161,7 +150,7 @@ static void seat(layout *seats, int32_t slot, int32_t expert, double load)
     if (expert < 0)
         return;
     chain(seats, slot, expert);
-    set_bit(seats, seats->slot_rank[slot], expert);
+    expert_bits_add(seats->holds, seats->words, seats->slot_rank[slot], expert);
 }
 
 static void unseat(layout *seats, int32_t slot, int32_t expert)
@@ -169,7 +158,7 @@ static void unseat(layout *seats, int32_t slot, int32_t expert)
     if (expert < 0)
         return;
     unchain(seats, slot, expert);
-    clear_bit(seats, seats->slot_rank[slot], expert);
+    expert_bits_remove(seats->holds, seats->words, seats->slot_rank[slot], expert);
 }
 
 void layout_swap(layout *seats, int32_t slot, int32_t other)

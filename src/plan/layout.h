@@ -6,6 +6,7 @@
 #ifndef PLAN_LAYOUT_H
 #define PLAN_LAYOUT_H
 
+#include "plan/expert_bits.h"
 #include "plan/replica_work.h"
 
 typedef struct layout {
@@ -30,7 +31,7 @@ typedef struct layout {
     int32_t *first;       /* [E] a slot of the expert, the head of a chain through `next`; -1: none */
     int32_t *next;        /* [S] */
     int32_t *previous;    /* [S] */
-    uint64_t *holds;      /* [G, words] bit e: rank holds expert e */
+    uint64_t *holds;      /* [G, words] what each rank holds (expert_bits.h) */
     int32_t words;
 } layout;
 
@@ -42,17 +43,15 @@ eplb_status layout_init(layout *seats, const layer_problem *problem, const repli
 void layout_set(layout *seats, const int32_t *expert);
 /* Exchanges the contents of two slots of different ranks; either may be empty. O(1). */
 void layout_swap(layout *seats, int32_t slot, int32_t other);
-/* Gives a slot to an expert that its rank does not hold; what sat there loses a replica. O(replicas of both).
- */
+/* Gives a slot to an expert that its rank does not hold; what sat there loses a replica. O(replicas of
+ * both). */
 void layout_reassign(layout *seats, int32_t slot, int32_t expert);
 /* Largest rank load / speed; *rank is the first that has it. O(G). */
 double layout_hottest(const layout *seats, int32_t *rank);
 
 static inline bool layout_holds(const layout *seats, int32_t rank, int32_t expert)
 {
-    return expert >= 0 &&
-           (seats->holds[(size_t)rank * (size_t)seats->words + (size_t)(expert >> 6)] >> (expert & 63) & 1) !=
-               0;
+    return expert >= 0 && expert_bits_has(seats->holds, seats->words, rank, expert);
 }
 
 #endif

@@ -18,8 +18,8 @@ static bool take_arrays(live_ranks *live, arena *memory)
     return true;
 }
 
-/* Appends rank `from` of the topology as live rank `to`, its slots starting at `slot`; returns the next slot.
- */
+/* Appends rank `from` of the topology as live rank `to`, its slots starting at `slot`; returns the next
+ * slot. */
 static int32_t append_rank(live_ranks *live, const eplb_topology *topology, int32_t from, int32_t to,
                            int32_t slot)
 {

@@ -53,8 +53,8 @@ static bool take_arrays(min_max_graph *graph, int32_t num_replicas, arena *scrat
     return true;
 }
 
-/* Appends the distinct ranks of one expert as edges; returns how many. last_seen[g] == expert marks a rank.
- */
+/* Appends the distinct ranks of one expert as edges; returns how many. last_seen[g] == expert marks a
+ * rank. */
 static int32_t append_edges(min_max_graph *graph, int32_t expert, const int32_t *first,
                             const int32_t *replica_rank, int32_t start, int32_t *last_seen)
 {
@@ -129,8 +129,8 @@ static int64_t speed_of(const min_max_graph *graph, int32_t rank)
 }
 
 /* floor(load * speed / speed_sum), INT64_MAX when it does not fit: no total is larger, so a rank with that
- * capacity is never above it. speed_sum < 2^36 and speed <= 2^20 keep the remainder's product inside 56 bits.
- */
+ * capacity is never above it. speed_sum < 2^36 and speed <= 2^20 keep the remainder's product inside 56
+ * bits. */
 int64_t min_max_capacity(int64_t load, int64_t speed, int64_t speed_sum)
 {
     int64_t whole;

@@ -14,8 +14,8 @@
 #include "base/memory.h"
 
 /* Experts held by one rank only have nothing to decide ("fixed"); the others ("movable") have one edge per
- * rank that holds them. Several replicas of an expert on one rank are one edge: the first of them serves all.
- */
+ * rank that holds them. Several replicas of an expert on one rank are one edge: the first of them serves
+ * all. */
 typedef struct min_max_graph {
     int32_t num_experts;
     int32_t num_ranks;

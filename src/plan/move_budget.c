@@ -50,8 +50,8 @@ static double next_gain(const budget *b, int32_t layer)
     return point[1].moves - point[0].moves <= b->left ? slope(&point[0], &point[1]) : -1.0;
 }
 
-/* Grants steps while one fits. A step that no longer fits is passed over; shorter ones of other layers go on.
- */
+/* Grants steps while one fits. A step that no longer fits is passed over; shorter ones of other layers go
+ * on. */
 static void grant_steps(budget *b)
 {
     for (;;) {

@@ -86,10 +86,7 @@ static bool same_area(const neighbourhood *around, int32_t a, int32_t b)
 /* 1 if the rank would have to receive the expert. */
 static int32_t receives(const neighbourhood *around, int32_t rank, int32_t expert)
 {
-    if (expert < 0)
-        return 0;
-    size_t word = (size_t)rank * (size_t)around->seats->words + (size_t)(expert >> 6);
-    return (around->home[word] >> (expert & 63) & 1) == 0;
+    return expert >= 0 && !expert_bits_has(around->home, around->seats->words, rank, expert);
 }
 
 /* Takes the change as best if it can be paid and scores more. A gain counts per received expert; what costs
@@ -247,8 +244,8 @@ static void consider_reassign(neighbourhood *around, int32_t slot, const loss *f
     (void)offer(around, (change){CHANGE_REASSIGN, slot, -1, winner, price, gain, 0}, best);
 }
 
-/* Excess that is certain once `slot` has lost its expert and before it has another: of all ranks but its own.
- */
+/* Excess that is certain once `slot` has lost its expert and before it has another: of all ranks but its
+ * own. */
 static double burden_elsewhere(const neighbourhood *around, int32_t slot, const loss *from)
 {
     int32_t rank = around->seats->slot_rank[slot];

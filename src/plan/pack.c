@@ -20,8 +20,7 @@ static void pack_in_order(int32_t n, int32_t *pack, int32_t *position)
 
 /* The first round: into empty packs, items with weight go one by one in order of the packs. Fills the leaves
  * and returns how many items are placed: num_packs, or 0 where an item without weight would stay with the
- * first pack.
- */
+ * first pack. */
 static int32_t pack_first_round(const float *weight, const int32_t *order, int32_t num_packs,
                                 tournament *lightest, int32_t *pack, int32_t *position, int32_t *held)
 {

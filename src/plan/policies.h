@@ -1,7 +1,7 @@
 /* The table of policies and the functions behind it.
  *
- * To add one: write its file with a function of type layer_planner, declare it here, add a row in policies.c.
- */
+ * To add one: write its file with a function of type layer_planner, declare it here, add a row in
+ * policies.c. */
 #ifndef PLAN_POLICIES_H
 #define PLAN_POLICIES_H
 

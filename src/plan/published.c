@@ -24,8 +24,7 @@ static const char *refusal(const layer_problem *problem)
 }
 
 /* True if every node has the same number of ranks, one node after the other: what "node" means to the
- * original.
- */
+ * original. */
 static bool nodes_are_blocks(const layer_problem *problem)
 {
     if (problem->num_ranks % problem->num_nodes != 0)

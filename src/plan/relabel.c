@@ -19,7 +19,7 @@ typedef struct overlap {
     const int32_t *rank_area;
     const uint64_t *home;
     const uint64_t *node_home; /* [N, words] what the ranks of a node hold together */
-    size_t words;
+    int32_t words;
     const int32_t *expert;
 } overlap;
 
@@ -108,24 +108,18 @@ static bool alike(const layer_problem *problem, const int32_t *rank_area, int32_
            (rank_area == NULL || rank_area[a] == rank_area[b]);
 }
 
-static bool has(const uint64_t *row, int32_t expert)
-{
-    return (row[expert >> 6] >> (expert & 63) & 1) != 0;
-}
-
 /* Received experts count large, those from other nodes one more each. */
 static int64_t overlap_cost(const overlap *over, int32_t contents, int32_t rank)
 {
     const layer_problem *problem = over->problem;
     if (!alike(problem, over->rank_area, contents, rank))
         return FORBIDDEN;
-    const uint64_t *held = over->home + (size_t)rank * over->words;
-    const uint64_t *near = over->node_home + (size_t)problem->rank_node[rank] * over->words;
+    int32_t node = problem->rank_node[rank];
     int64_t cost = 0;
     for (int32_t p = problem->first_slot[contents]; p < problem->first_slot[contents + 1]; p++) {
         int32_t e = over->expert[p];
-        if (e >= 0 && !has(held, e))
-            cost += (int64_t)EPLB_MAX_SLOTS + !has(near, e);
+        if (e >= 0 && !expert_bits_has(over->home, over->words, rank, e))
+            cost += (int64_t)EPLB_MAX_SLOTS + !expert_bits_has(over->node_home, over->words, node, e);
     }
     return cost;
 }
@@ -168,15 +162,17 @@ static bool match_best(const overlap *over, int32_t *from, arena *scratch)
     return true;
 }
 
-static uint64_t *unite_nodes(const layer_problem *problem, const uint64_t *home, size_t words, arena *scratch)
+static uint64_t *unite_nodes(const layer_problem *problem, const uint64_t *home, int32_t words,
+                             arena *scratch)
 {
-    uint64_t *united = arena_take_zero(scratch, (size_t)problem->num_nodes * words, sizeof *united);
+    size_t width = (size_t)words;
+    uint64_t *united = arena_take_zero(scratch, (size_t)problem->num_nodes * width, sizeof *united);
     if (united == NULL)
         return NULL;
     for (int32_t g = 0; g < problem->num_ranks; g++) {
-        uint64_t *row = united + (size_t)problem->rank_node[g] * words;
-        for (size_t i = 0; i < words; i++)
-            row[i] |= home[(size_t)g * words + i];
+        uint64_t *row = united + (size_t)problem->rank_node[g] * width;
+        for (size_t i = 0; i < width; i++)
+            row[i] |= home[(size_t)g * width + i];
     }
     return united;
 }
@@ -191,8 +187,8 @@ eplb_status relabel_ranks(const layer_problem *problem, const int32_t *rank_area
     int32_t *copy = arena_take(scratch, slots, sizeof *copy);
     int32_t *from = arena_take(scratch, (size_t)n, sizeof *from);
     uint8_t *taken = arena_take_zero(scratch, (size_t)n, sizeof *taken);
-    uint64_t *node_home = unite_nodes(problem, home, (size_t)words, scratch);
-    overlap over = {problem, rank_area, home, node_home, (size_t)words, expert};
+    uint64_t *node_home = unite_nodes(problem, home, words, scratch);
+    overlap over = {problem, rank_area, home, node_home, words, expert};
     if (copy == NULL || from == NULL || taken == NULL || node_home == NULL ||
         (n <= EXACT_RANKS && !match_best(&over, from, scratch)))
         return error_memory(error, (size_t)n * (size_t)n * sizeof(int64_t), "relabelling");

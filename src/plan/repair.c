@@ -22,14 +22,13 @@ static void read_current(repair *state)
     layout *seats = state->around->seats;
     memset(state->home, 0, (size_t)seats->num_ranks * (size_t)seats->words * sizeof *state->home);
     for (int32_t g = 0; g < problem->num_ranks; g++) {
-        uint64_t *row = state->home + (size_t)g * (size_t)seats->words;
         for (int32_t p = problem->first_slot[g]; p < problem->first_slot[g + 1]; p++) {
             int32_t e = problem->current[p];
-            bool fresh = e >= 0 && (row[e >> 6] >> (e & 63) & 1) == 0;
+            bool fresh = e >= 0 && !expert_bits_has(state->home, seats->words, g, e);
             state->start[p] = fresh ? e : -1;
             state->doubles += e >= 0 && !fresh;
             if (fresh)
-                row[e >> 6] |= UINT64_C(1) << (e & 63);
+                expert_bits_add(state->home, seats->words, g, e);
         }
     }
 }
@@ -126,8 +125,7 @@ static int64_t count_received(const repair *state)
     int64_t received = 0;
     for (int32_t p = 0; p < seats->num_slots; p++) {
         int32_t e = seats->expert[p];
-        const uint64_t *row = state->home + (size_t)seats->slot_rank[p] * (size_t)seats->words;
-        received += e >= 0 && (row[e >> 6] >> (e & 63) & 1) == 0;
+        received += e >= 0 && !expert_bits_has(state->home, seats->words, seats->slot_rank[p], e);
     }
     return received;
 }

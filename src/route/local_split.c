@@ -33,8 +33,8 @@ static int32_t first_of_node(const eplb_resplit *resplit, int32_t begin, int32_t
     return first;
 }
 
-/* Node numbers: source, sink, movable experts, live ranks, then a hub per edge that is the first of its node.
- */
+/* Node numbers: source, sink, movable experts, live ranks, then a hub per edge that is the first of its
+ * node. */
 #define SOURCE 0
 #define SINK   1
 

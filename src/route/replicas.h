@@ -6,8 +6,8 @@
 
 #include <eplb/placement.h>
 
-/* Lists live replicas of every expert, ascending: slots first[e] .. first[e+1]-1 in slot [S] (first [E + 1]).
- */
+/* Lists live replicas of every expert, ascending: slots first[e] .. first[e+1]-1 in slot [S] (first [E +
+ * 1]). */
 void replicas_list(const eplb_placement *placement, int32_t layer, int32_t *first, int32_t *slot);
 
 /* The shares of one expert's live replicas, share[count] from the layer's row [S] (NULL: equal). INVALID with

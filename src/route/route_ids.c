@@ -85,8 +85,8 @@ void eplb_route_ids(const int32_t *block, int32_t *position, const int32_t *ids,
 void eplb_route_start(const int32_t *block, int32_t rank, int32_t *position)
 {
     eplb_route_table table = eplb_route_table_at(block);
-    /* Neighbouring ranks start at neighbouring places: their first tokens read a piece of the row in order.
-     */
+    /* Neighbouring ranks start at neighbouring places: their first tokens read a piece of the row in
+     * order. */
     for (int32_t e = 0; e < table.num_experts; e++) {
         int32_t length = table.row_first[e + 1] - table.row_first[e];
         position[e] = length > 0 ? rank % length : 0;

@@ -1,9 +1,8 @@
-/* Router: tables per layer as flat blocks, two per layer, published by one atomic index.
- * A reader counts itself in at the block that the index names and looks again; the writer only fills the
- * block that the index does not name and nobody has counted in at. So a reader sees one whole table, never
- * waits, and takes no lock; the writer never waits either: it is told BUSY. O(1) for readers; an update is
- * O(S + sum of rows * replicas) per layer. Source: the two-slot form of epoch-based publication (left-right).
- */
+/* Router: tables per layer as flat blocks, two per layer, published by one atomic index. A reader counts
+ * itself in at the block that the index names and looks again; the writer only fills the block that the index
+ * does not name and nobody has counted in at. So a reader sees one whole table, never waits, and takes no
+ * lock; the writer never waits either: it is told BUSY. O(1) for readers; an update is O(S + sum of rows *
+ * replicas) per layer. Source: the two-slot form of epoch-based publication (left-right). */
 #include "route/router.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The part of each replica's quota that each source rank gets: own rank first, own node next, then the rest.
- */
+/* The part of each replica's quota that each source rank gets: own rank first, own node next, then the
+ * rest. */
 #ifndef ROUTE_SOURCE_PART_H
 #define ROUTE_SOURCE_PART_H
 

@@ -24,8 +24,8 @@ bool io_archive_has(const io_archive *archive, const char *member);
 /* All names in one line, for messages. */
 void io_archive_list(const io_archive *archive, char *text, size_t size);
 
-/* An array read from an input at its .npy magic, or from a member of an archive; the source must stay open.
- */
+/* An array read from an input at its .npy magic, or from a member of an archive; the source must stay
+ * open. */
 eplb_status io_array_open_input(io_array **array, io_input *input, io_error *error);
 eplb_status io_array_open_member(io_array **array, const io_archive *archive, const char *member,
                                  io_error *error);

@@ -27,8 +27,8 @@ typedef struct io_input {
     unsigned char buffer[IO_INPUT_BUFFER_BYTES];
 } io_input;
 
-/* Opens `path`; "-" is standard input. Folders and missing files are SYSTEM errors, an empty file is INVALID.
- */
+/* Opens `path`; "-" is standard input. Folders and missing files are SYSTEM errors, an empty file is
+ * INVALID. */
 eplb_status io_input_open(io_input **input, const char *path, io_error *error);
 void io_input_close(io_input *input);
 

@@ -40,8 +40,8 @@ eplb_status json_get_text(const json_fields *fields, const char *key, char **val
 eplb_status json_get_int_row(const json_fields *fields, const char *key, int64_t count, int32_t **values,
                              int64_t *found);
 eplb_status json_get_double_row(const json_fields *fields, const char *key, int64_t count, double **values);
-/* A list of lists, all of the same length; rows or columns -1: any, *rows and *columns tell. Missing: NULL.
- */
+/* A list of lists, all of the same length; rows or columns -1: any, *rows and *columns tell. Missing:
+ * NULL. */
 eplb_status json_get_int_matrix(const json_fields *fields, const char *key, int64_t *rows, int64_t *columns,
                                 int32_t **values);
 eplb_status json_get_double_matrix(const json_fields *fields, const char *key, int64_t rows, int64_t columns,

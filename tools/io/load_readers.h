@@ -1,5 +1,5 @@
-/* The readers behind io_load_read, one per kind of content: each feeds the windows it finds to an io_windows.
- */
+/* The readers behind io_load_read, one per kind of content: each feeds the windows it finds to an
+ * io_windows. */
 #ifndef IO_LOAD_READERS_H
 #define IO_LOAD_READERS_H
 

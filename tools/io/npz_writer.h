@@ -28,8 +28,8 @@ typedef struct npz_writer {
 /* Starts an archive on an open output; npz_writer_finish ends it, the caller closes the output. */
 void npz_writer_init(npz_writer *writer, io_output *output);
 /* Starts an array whose items are appended in pieces by npz_writer_append; their total must be what the shape
- * says, else the output fails (INTERNAL). Items are in the order of the host and little-endian in the file.
- */
+ * says, else the output fails (INTERNAL). Items are in the order of the host and little-endian in the
+ * file. */
 void npz_writer_begin(npz_writer *writer, const char *member, npy_kind kind, int32_t item_bytes,
                       int32_t num_dims, const int64_t *shape);
 void npz_writer_append(npz_writer *writer, const void *items, size_t count);

@@ -1,7 +1,7 @@
 /* Heat map in the terminal. The scale runs from idle over the mean to `hottest`; blue is below the mean, red
  * above (a diverging scale, so that an even placement is pale). Without colour the same scale is ten
- * characters. A cell that stands for several ranks or layers shows the hottest of them: a peak never hides.
- */
+ * characters. A cell that stands for several ranks or layers shows the hottest of them: a peak never
+ * hides. */
 #include "report/heatmap.h"
 
 #include <stdlib.h>

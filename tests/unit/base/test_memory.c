@@ -1,5 +1,5 @@
-/* Blocks and arenas: sizes that do not fit, failures, alignment, reuse after a rewind, nothing left behind.
- */
+/* Blocks and arenas: sizes that do not fit, failures, alignment, reuse after a rewind, nothing left
+ * behind. */
 #include "testing.h"
 
 #include <string.h>

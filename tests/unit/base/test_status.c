@@ -1,5 +1,5 @@
-/* Names of statuses are distinct words; numbers that are none have a name too; the version is the header's.
- */
+/* Names of statuses are distinct words; numbers that are none have a name too; the version is the
+ * header's. */
 #include "testing.h"
 
 #include <stdio.h>

@@ -140,8 +140,8 @@ static void test_moves(void **state)
     (void)state;
     eplb_topology *topology = topology_of(4, 2, 2, NULL);
     const int32_t old_slots[8] = {0, 1, 2, 3, 4, 5, 0, 2};
-    /* rank 0 shuffles inside; rank 1 gets 0 from its own node; rank 2 gets 1 from the other node and drops 4.
-     */
+    /* rank 0 shuffles inside; rank 1 gets 0 from its own node; rank 2 gets 1 from the other node and drops
+     * 4. */
     const int32_t new_slots[8] = {1, 0, 2, 0, 1, 5, 3, 2};
     eplb_placement *before, *after;
     assert_int_equal(eplb_placement_create(&before, topology, 1, 6, old_slots, NULL, NULL), EPLB_OK);

@@ -261,8 +261,8 @@ static void test_against_linear_scans(void **state)
     }
 }
 
-/* Hierarchical is "groups packed to nodes, then each node global": composed here from the public primitive.
- */
+/* Hierarchical is "groups packed to nodes, then each node global": composed here from the public
+ * primitive. */
 static void test_hierarchical_is_composed(void **state)
 {
     (void)state;

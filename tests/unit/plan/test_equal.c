@@ -83,8 +83,8 @@ static void the_toy_is_solved_and_proved(void **state)
     assert_true(reached < 196.67);
 }
 
-/* Any answer is legal and not below the optimum; the bound is not above it; nearly all answers are optimal.
- */
+/* Any answer is legal and not below the optimum; the bound is not above it; nearly all answers are
+ * optimal. */
 static void small_cases_reach_the_optimum(void **state)
 {
     (void)state;
@@ -187,8 +187,8 @@ static void groups_stay_on_their_node(void **state)
     }
 }
 
-/* Groups of 9, 5, 4 and 2 on two nodes: at best 9 + 2 and 5 + 4, so that 11 is proved where the mean is 10.
- */
+/* Groups of 9, 5, 4 and 2 on two nodes: at best 9 + 2 and 5 + 4, so that 11 is proved where the mean is
+ * 10. */
 static void nodes_bound_the_imbalance(void **state)
 {
     (void)state;

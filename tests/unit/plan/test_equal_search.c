@@ -1,5 +1,5 @@
-/* The search: never worse than its start, stops at its goal, at its limit and when told, and repeats itself.
- */
+/* The search: never worse than its start, stops at its goal, at its limit and when told, and repeats
+ * itself. */
 #include "../../equal_case.h"
 #include "../../testing.h"
 #include "base/random.h"

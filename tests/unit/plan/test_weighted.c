@@ -182,8 +182,8 @@ static void similar_speeds_are_exact(void **state)
     }
 }
 
-/* Loads 1, 1, 1 on two ranks with targets 0.1 and 2.9 and two slots each: the fast one can hold two experts.
- */
+/* Loads 1, 1, 1 on two ranks with targets 0.1 and 2.9 and two slots each: the fast one can hold two
+ * experts. */
 static void speeds_beyond_reach_are_proved(void **state)
 {
     (void)state;

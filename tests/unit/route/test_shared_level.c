@@ -22,8 +22,8 @@ static eplb_topology *make_topology(int32_t ranks, int32_t nodes, const uint8_t 
     return topology;
 }
 
-/* Cost in thousandths: largest load and price of what left its rank, at the best level found by trying all.
- */
+/* Cost in thousandths: largest load and price of what left its rank, at the best level found by trying
+ * all. */
 static int64_t best_cost(int32_t ranks, const uint8_t *alive, const int64_t *routed, const int64_t *tokens,
                          const eplb_shared_params *params)
 {
