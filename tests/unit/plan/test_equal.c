@@ -17,11 +17,29 @@ static eplb_status run(layer_case *c)
     return status;
 }
 
-static void set_load(layer_case *c, const int64_t *load)
+/* A legal plan of the case as it now is. */
+static void plan(layer_case *c)
 {
-    for (int32_t e = 0; e < c->problem.num_experts; e++)
-        c->load[e] = load[e];
     case_refresh(c);
+    assert_int_equal(run(c), EPLB_OK);
+    assert_null(case_problem(c));
+}
+
+/* Loads of least .. least + spread - 1. */
+static void draw_load(layer_case *c, uint64_t seed, int64_t least, uint32_t spread)
+{
+    random_state random = random_seed(seed);
+    for (int32_t e = 0; e < c->problem.num_experts; e++)
+        c->load[e] = least + random_below(&random, spread);
+}
+
+/* Nodes of so many ranks each. */
+static void split_nodes(layer_case *c, int32_t ranks_per_node, int32_t groups)
+{
+    for (int32_t g = 0; g < c->problem.num_ranks; g++)
+        c->rank_node[g] = g / ranks_per_node;
+    c->problem.num_nodes = c->problem.num_ranks / ranks_per_node;
+    c->problem.num_groups = groups;
 }
 
 static int descending(const void *a, const void *b)
@@ -73,9 +91,8 @@ static void the_toy_is_solved_and_proved(void **state)
     static const int64_t load[8] = {600, 560, 120, 120, 20, 10, 10, 10};
     static layer_case c;
     case_init(&c, 8, 8, 2);
-    set_load(&c, load);
-    assert_int_equal(run(&c), EPLB_OK);
-    assert_null(case_problem(&c));
+    memcpy(c.load, load, sizeof load);
+    plan(&c);
     double reached = (double)equal_hottest(&c, c.expert) / (double)EQUAL_UNIT;
     int32_t count[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     double bound = least_folded(load, count, 8, 0, 8, 8);
@@ -98,9 +115,7 @@ static void small_cases_reach_the_optimum(void **state)
         case_init(&c, experts, ranks, k);
         for (int32_t e = 0; e < experts; e++)
             c.load[e] = (int64_t)random_below(&random, 1000) * (1 + random_below(&random, 4));
-        case_refresh(&c);
-        assert_int_equal(run(&c), EPLB_OK);
-        assert_null(case_problem(&c));
+        plan(&c);
         int64_t reached = equal_hottest(&c, c.expert), best = equal_optimum(&c);
         assert_true(reached >= best);
         double mean = (double)c.problem.total * (double)EQUAL_UNIT / ranks;
@@ -115,8 +130,7 @@ static void no_load_is_spread(void **state)
     (void)state;
     static layer_case c;
     case_init(&c, 12, 6, 3);
-    assert_int_equal(run(&c), EPLB_OK);
-    assert_null(case_problem(&c));
+    plan(&c);
     int32_t count[12] = {0};
     for (int32_t s = 0; s < 18; s++)
         count[c.expert[s]]++;
@@ -132,9 +146,8 @@ static void useless_slots_stay_empty(void **state)
     static layer_case c;
     static const int64_t load[3] = {5, 1, 7};
     case_init(&c, 3, 2, 5);
-    set_load(&c, load);
-    assert_int_equal(run(&c), EPLB_OK);
-    assert_null(case_problem(&c));
+    memcpy(c.load, load, sizeof load);
+    plan(&c);
     for (int32_t e = 0; e < 3; e++) {
         assert_true(case_rank_holds(&c, c.expert, 0, e));
         assert_true(case_rank_holds(&c, c.expert, 1, e));
@@ -146,14 +159,10 @@ static void speeds_count(void **state)
 {
     (void)state;
     static layer_case c;
-    random_state random = random_seed(5);
     case_init(&c, 40, 5, 10);
-    for (int32_t e = 0; e < 40; e++)
-        c.load[e] = 100 + random_below(&random, 900);
+    draw_load(&c, 5, 100, 900);
     c.rank_speed[2] = 2;
-    case_refresh(&c);
-    assert_int_equal(run(&c), EPLB_OK);
-    assert_null(case_problem(&c));
+    plan(&c);
     double load[5] = {0}, count[40] = {0};
     for (int32_t s = 0; s < 50; s++)
         count[c.expert[s]]++;
@@ -169,16 +178,10 @@ static void groups_stay_on_their_node(void **state)
 {
     (void)state;
     static layer_case c;
-    random_state random = random_seed(6);
     case_init(&c, 16, 4, 6);
-    for (int32_t e = 0; e < 16; e++)
-        c.load[e] = 1 + random_below(&random, 1000);
-    case_refresh(&c);
-    c.problem.num_nodes = 2;
-    c.problem.num_groups = 4;
-    c.rank_node[2] = c.rank_node[3] = 1;
-    assert_int_equal(run(&c), EPLB_OK);
-    assert_null(case_problem(&c));
+    draw_load(&c, 6, 1, 1000);
+    split_nodes(&c, 2, 4);
+    plan(&c);
     int32_t node[4] = {-1, -1, -1, -1};
     for (int32_t s = 0; s < 24; s++) {
         int32_t group = c.expert[s] / 4, here = c.rank_node[c.slot_rank[s]];
@@ -197,12 +200,8 @@ static void nodes_bound_the_imbalance(void **state)
     case_init(&c, 16, 4, 5);
     for (int32_t e = 0; e < 16; e++)
         c.load[e] = group[e / 4] * 1000;
-    case_refresh(&c);
-    c.problem.num_nodes = 2;
-    c.problem.num_groups = 4;
-    c.rank_node[2] = c.rank_node[3] = 1;
-    assert_int_equal(run(&c), EPLB_OK);
-    assert_null(case_problem(&c));
+    split_nodes(&c, 2, 4);
+    plan(&c);
     assert_true(c.answer.bound > 1.1 - 1e-9 && c.answer.bound <= 1.1);
 }
 
@@ -211,12 +210,8 @@ static void groups_that_do_not_fit_are_told(void **state)
     (void)state;
     static layer_case c;
     case_init(&c, 12, 3, 4);
-    c.problem.num_nodes = 3;
-    c.problem.num_groups = 2; /* six experts a group, four slots a node */
-    c.rank_node[1] = 1;
-    c.rank_node[2] = 2;
-    assert_int_equal(run(&c), EPLB_OK);
-    assert_null(case_problem(&c));
+    split_nodes(&c, 1, 2); /* six experts a group, four slots a node */
+    plan(&c);
     assert_non_null(strstr(c.answer.reason, "do not fit"));
 }
 
@@ -228,11 +223,9 @@ static void activated_replicas_are_spread(void **state)
     case_init(&c, 12, 4, 3);
     for (int32_t e = 0; e < 12; e++)
         c.load[e] = e < 4 ? 1 : 0;
-    case_refresh(&c);
     c.problem.cost = (eplb_cost){.tokens = 0, .activated = 1, .tile_tokens = 1};
     c.problem.plain_cost = false;
-    assert_int_equal(run(&c), EPLB_OK);
-    assert_null(case_problem(&c));
+    plan(&c);
     for (int32_t g = 0; g < 4; g++) {
         int32_t active = 0;
         for (int32_t s = c.first_slot[g]; s < c.first_slot[g + 1]; s++)
@@ -246,25 +239,20 @@ static void ties_of_activated_replicas_go_to_tokens(void **state)
 {
     (void)state;
     static layer_case c;
-    random_state random = random_seed(8);
     case_init(&c, 64, 8, 9);
-    for (int32_t e = 0; e < 64; e++)
-        c.load[e] = 500 + random_below(&random, 4000);
-    case_refresh(&c);
+    draw_load(&c, 8, 500, 4000);
     c.problem.cost = (eplb_cost){.tokens = 0, .activated = 1, .tile_tokens = 1};
     c.problem.plain_cost = false;
-    assert_int_equal(run(&c), EPLB_OK);
-    assert_null(case_problem(&c));
+    plan(&c);
     assert_true(case_imbalance(&c) < 1.01);
     assert_true(case_imbalance(&c) >= c.answer.bound);
 }
 
-/* The plan as the current placement of the same case, answers emptied. */
+/* The plan as the current placement of the same case. */
 static void keep_as_current(layer_case *c)
 {
     memcpy(c->current, c->expert, sizeof c->current);
     c->problem.current = c->current;
-    case_refresh(c);
 }
 
 /* A little drift that a replan could follow by 0.0005 reloads nothing; a limit of moves may be spent. */
@@ -276,20 +264,17 @@ static void a_hair_reloads_nothing(void **state)
     case_init(&c, 64, 8, 9);
     for (int32_t e = 0; e < 64; e++)
         c.load[e] = 100000 + random_below(&random, 400000);
-    case_refresh(&c);
-    assert_int_equal(run(&c), EPLB_OK);
+    plan(&c);
     double before = case_imbalance(&c);
     keep_as_current(&c);
     for (int32_t e = 0; e < 64; e++)
         c.load[e] += random_below(&random, 400);
-    case_refresh(&c);
-    assert_int_equal(run(&c), EPLB_OK);
+    plan(&c);
     assert_true(case_imbalance(&c) < before + 1e-3);
     assert_int_equal(case_received(&c), 0);
     for (int32_t e = 0; e < 64; e++) /* but more than a hair is worth it */
         c.load[e] += random_below(&random, 200000);
-    case_refresh(&c);
-    assert_int_equal(run(&c), EPLB_OK);
+    plan(&c);
     assert_true(case_received(&c) > 0);
     assert_true(case_imbalance(&c) < 1.0 + 2e-3);
 }
@@ -312,13 +297,10 @@ static void spilled_replicas_are_mended(void **state)
     (void)state;
     static layer_case c;
     case_init(&c, 16, 4, 6);
-    for (int32_t g = 0; g < 4; g++)
-        c.rank_node[g] = g / 2;
-    c.problem.num_nodes = c.problem.num_groups = 2;
+    split_nodes(&c, 2, 2);
     for (int32_t e = 0; e < 16; e++)
         c.load[e] = 100 + 37 * e;
-    case_refresh(&c);
-    assert_int_equal(run(&c), EPLB_OK);
+    plan(&c);
     assert_int_equal(count_outside(&c, c.expert), 0);
     keep_as_current(&c);
     int32_t away = c.current[0];
@@ -326,21 +308,17 @@ static void spilled_replicas_are_mended(void **state)
     c.current[23] = away;
     for (int64_t moves = 0; moves < 5; moves++) {
         c.problem.max_moves = moves;
-        case_refresh(&c);
-        assert_int_equal(run(&c), EPLB_OK);
-        assert_null(case_problem(&c));
+        plan(&c);
         assert_true(case_received(&c) <= moves);
         assert_true(moves != 0 || count_outside(&c, c.expert) == 2);
         assert_true(moves < 2 || count_outside(&c, c.expert) == 0);
     }
     c.problem.max_moves = INT64_MAX;
-    case_refresh(&c);
-    assert_int_equal(run(&c), EPLB_OK);
+    plan(&c);
     assert_int_equal(count_outside(&c, c.expert), 0);
     c.problem.max_moves = 0;
     c.problem.max_spill = 2;
-    case_refresh(&c);
-    assert_int_equal(run(&c), EPLB_OK);
+    plan(&c);
     assert_int_equal(case_received(&c), 0);
 }
 
@@ -354,13 +332,12 @@ static void bounds_of_free_shares_hold(void **state)
     for (int32_t e = 0; e < 6; e++)
         c.load[e] = 10;
     case_finish(&c, rank_slots);
-    assert_int_equal(run(&c), EPLB_OK);
+    plan(&c);
     assert_true(c.answer.bound > 1.5 - 1e-9 && c.answer.bound <= case_imbalance(&c));
     case_init(&c, 8, 4, 2);
     for (int32_t e = 0; e < 8; e++)
         c.load[e] = e == 0 ? 50 : 10 + e;
-    case_refresh(&c);
-    assert_int_equal(run(&c), EPLB_OK);
+    plan(&c);
     double least = (50.0 + 11.0) / ((double)c.problem.total / 4.0); /* beside the smallest other */
     assert_true(c.answer.bound > least - 1e-9 && c.answer.bound <= case_imbalance(&c));
 }
@@ -377,14 +354,11 @@ static void experts_twice_on_a_rank_are_told(void **state)
     memcpy(c.current, current, sizeof current);
     c.problem.current = c.current;
     c.problem.max_moves = 0;
-    case_refresh(&c);
-    assert_int_equal(run(&c), EPLB_OK);
-    assert_null(case_problem(&c));
+    plan(&c);
     assert_int_equal(case_received(&c), 0);
     assert_non_null(strstr(c.answer.reason, "twice"));
     c.problem.max_moves = 1;
-    case_refresh(&c);
-    assert_int_equal(run(&c), EPLB_OK);
+    plan(&c);
     assert_true(case_received(&c) <= 1);
 }
 
@@ -402,9 +376,7 @@ static void two_slots_a_rank_are_filled(void **state)
             double x = random_unit(&random) + random_unit(&random);
             c.load[e] = (int64_t)(x * x * x * 1e4);
         }
-        case_refresh(&c);
-        assert_int_equal(run(&c), EPLB_OK);
-        assert_null(case_problem(&c));
+        plan(&c);
         sum += (double)equal_hottest(&c, c.expert) / (double)EQUAL_UNIT * 64 / (double)c.problem.total;
     }
     assert_true(sum / 10 < 1.03);

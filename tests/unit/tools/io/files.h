@@ -88,6 +88,13 @@ static inline char *file_text(const char *path)
     return text;
 }
 
+static inline void assert_file_text(const char *path, const char *expected)
+{
+    char *text = file_text(path);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
 /* Entries of the private folder. */
 static inline int files_count(void)
 {

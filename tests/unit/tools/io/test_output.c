@@ -6,6 +6,16 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+/* A whole file in one call. */
+static void write_text(const char *path, const char *text)
+{
+    io_output *output;
+    io_error error;
+    assert_int_equal(io_output_open(&output, path, &error), EPLB_OK);
+    io_output_text(output, text);
+    assert_int_equal(io_output_close(output, &error), EPLB_OK);
+}
+
 static void test_absent_until_closed(void **state)
 {
     (void)state;
@@ -17,9 +27,7 @@ static void test_absent_until_closed(void **state)
     io_output_format(output, "%d", 7);
     assert_int_not_equal(access(path, F_OK), 0);
     assert_int_equal(io_output_close(output, &error), EPLB_OK);
-    char *text = file_text(path);
-    assert_string_equal(text, "hello 7");
-    free(text);
+    assert_file_text(path, "hello 7");
     assert_int_equal(files_count(), 1);
 }
 
@@ -33,9 +41,7 @@ static void test_abandoned_leaves_the_old_file(void **state)
     for (int i = 0; i < 100000; i++)
         io_output_text(output, "new ");
     io_output_abandon(output);
-    char *text = file_text(path);
-    assert_string_equal(text, "old");
-    free(text);
+    assert_file_text(path, "old");
     assert_int_equal(files_count(), 1);
 }
 
@@ -61,22 +67,16 @@ static void test_long_writes(void **state)
 static void test_mode_and_link_are_kept(void **state)
 {
     (void)state;
-    io_output *output;
-    io_error error;
     const char *target = file_with_text("out", "old"), *link = file_path("link");
     assert_int_equal(chmod(target, 0640), 0);
     assert_int_equal(symlink(target, link), 0);
-    assert_int_equal(io_output_open(&output, link, &error), EPLB_OK);
-    io_output_text(output, "new");
-    assert_int_equal(io_output_close(output, &error), EPLB_OK);
+    write_text(link, "new");
     struct stat status;
     assert_int_equal(lstat(link, &status), 0);
     assert_true(S_ISLNK(status.st_mode));
     assert_int_equal(stat(target, &status), 0);
     assert_int_equal(status.st_mode & 0777, 0640);
-    char *text = file_text(target);
-    assert_string_equal(text, "new");
-    free(text);
+    assert_file_text(target, "new");
     (void)unlink(link);
 }
 
@@ -88,15 +88,11 @@ static void test_link_to_nothing_is_followed(void **state)
     const char *target = file_path("later"), *link = file_path("link"), *ring = file_path("ring");
     assert_int_equal(symlink("later", link), 0); /* beside the link, not in the working directory */
     assert_int_equal(symlink("ring", ring), 0);
-    assert_int_equal(io_output_open(&output, link, &error), EPLB_OK);
-    io_output_text(output, "new");
-    assert_int_equal(io_output_close(output, &error), EPLB_OK);
+    write_text(link, "new");
     struct stat status;
     assert_int_equal(lstat(link, &status), 0);
     assert_true(S_ISLNK(status.st_mode));
-    char *text = file_text(target);
-    assert_string_equal(text, "new");
-    free(text);
+    assert_file_text(target, "new");
     assert_int_equal(io_output_open(&output, ring, &error), EPLB_ERROR_SYSTEM);
     assert_mentions(error.text, "Too many levels of symbolic links");
     assert_int_equal(lstat(ring, &status), 0);
@@ -113,12 +109,8 @@ static void test_longest_name(void **state)
     memset(name, 'n', sizeof name - 1);
     name[NAME_MAX] = '\0';
     const char *path = file_path(name);
-    assert_int_equal(io_output_open(&output, path, &error), EPLB_OK);
-    io_output_text(output, "new");
-    assert_int_equal(io_output_close(output, &error), EPLB_OK);
-    char *text = file_text(path);
-    assert_string_equal(text, "new");
-    free(text);
+    write_text(path, "new");
+    assert_file_text(path, "new");
     name[NAME_MAX] = 'n';
     name[NAME_MAX + 1] = '\0';
     assert_int_equal(io_output_open(&output, file_path(name), &error), EPLB_ERROR_SYSTEM);

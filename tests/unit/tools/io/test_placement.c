@@ -224,9 +224,7 @@ static void assert_text(io_format format, const char *expected)
     io_error error = {0};
     small_document(&document);
     assert_int_equal(io_document_write(&document, format, file_path("out"), 3, &error), EPLB_OK);
-    char *text = file_text(file_path("out"));
-    assert_string_equal(text, expected);
-    free(text);
+    assert_file_text(file_path("out"), expected);
     io_document_clear(&document);
 }
 
