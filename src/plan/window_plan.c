@@ -322,22 +322,36 @@ static eplb_status search_anew(window_course *course, bool spills, arena *scratc
     return status == EPLB_OK ? relabel_and_compare(course, course->aim->reason, scratch, error) : status;
 }
 
+/* What the windows say of the search: whether it may serve those that come better, and, of enough windows,
+ * whether it did so when tried. */
+static eplb_status try_search(window_course *course, bool *wins, bool *proved, arena *scratch,
+                              eplb_error *error)
+{
+    const layer_problem *problem = course->problem;
+    *wins = true;
+    *proved = false;
+    if (problem->num_windows == 1 || is_stopped(problem))
+        return EPLB_OK;
+    eplb_status status = window_trial(problem, course->aim, course->steps, wins, scratch, error);
+    *proved = *wins && problem->num_windows >= WINDOW_TRIAL_LEAST;
+    return status;
+}
+
 static eplb_status plan_from_nothing(window_course *course, arena *scratch, eplb_error *error)
 {
     const layer_problem *problem = course->problem;
-    bool spills = problem->max_spill > 0 && is_node_limited(problem), wins = true;
-    bool tried = !spills && problem->num_windows >= WINDOW_TRIAL_LEAST && !is_stopped(problem);
+    bool spills = problem->max_spill > 0 && is_node_limited(problem), wins = true, proved = false;
     eplb_status status = EPLB_OK;
     if (problem->target_imbalance > 0.0) { /* maybe nothing else is needed */
         status = window_course_on_sum(course, false, scratch, error);
         if (status != EPLB_OK || window_course_is_good(course))
             return status;
     }
-    if (tried)
-        status = window_trial(problem, course->aim, course->steps, &wins, scratch, error);
+    if (!spills)
+        status = try_search(course, &wins, &proved, scratch, error);
     /* Where the search has won on windows not seen, the recorded ones speak for shares fitted to them. */
     if (status == EPLB_OK)
-        status = window_course_on_sum(course, course->aim->any_share && !(tried && wins), scratch, error);
+        status = window_course_on_sum(course, course->aim->any_share && !proved, scratch, error);
     if (status != EPLB_OK || !wins || is_stopped(problem) || window_course_is_good(course))
         return status;
     return search_anew(course, spills, scratch, error);

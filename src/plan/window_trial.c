@@ -1,12 +1,15 @@
 /* Trying the search on windows that it has not seen.
  *
- * A search over few windows of a near-static load fits their noise. Three quarters of the windows are
+ * A search over few windows of a near-static load fits their noise. Where counting alone explains how windows
+ * differ (window_noise.c) there is nothing to search for, and fewer than four windows are told apart by the
+ * size of what differs only. Of more, three quarters of the windows are
  * planned, by search and on the sum, and the other quarter judges; this twice, with different quarters. The
  * search has to win clearly, the more so the fewer windows there are; less so where windows share so much
  * variation that they surely differ. Cost: two searches with a third of the
  * steps. */
 #include "base/error.h"
 #include "plan/window_course.h"
+#include "plan/window_noise.h"
 
 #define SUM_WORK      INT64_C(20000) /* for the plan on the sum */
 #define FOLDS         4
@@ -16,6 +19,8 @@
 #define FEW           16   /* windows; of more the trial is less chance */
 #define SURELY_STATIC 3.0  /* up to so large a product of windows and variation they share */
 #define SURELY_DRIFTS 4.5
+#define SLIGHT        0.125 /* a variation of shares: experts wander so far each for itself */
+#define STRONG        0.2   /* with so much windows surely differ */
 
 /* Every fourth window from `first` on, or all others, as a layer of their own. */
 static eplb_status take_part(const layer_problem *problem, int32_t first, bool others, layer_problem *part,
@@ -85,12 +90,14 @@ static eplb_status try_part(trial_sums *trial, const layer_problem *seen, const 
     return EPLB_OK;
 }
 
-static bool is_won(const trial_sums *trial, int32_t num_windows)
+static bool is_won(const trial_sums *trial, int32_t num_windows, double variation)
 {
     if (trial->parts == 0)
         return true;
     double gain = (trial->on_sum - trial->searched) / (double)trial->parts;
     double sure = (trial->drift / (double)trial->parts - SURELY_STATIC) / (SURELY_DRIFTS - SURELY_STATIC);
+    double strong = (variation - SLIGHT) / (STRONG - SLIGHT);
+    sure = strong < sure ? strong : sure;
     sure = sure < 0.0 ? 0.0 : sure > 1.0 ? 1.0 : sure;
     double windows = (double)num_windows, lenience = num_windows > FEW ? LENIENCE * FEW / windows : LENIENCE;
     return gain > (1.0 - sure) * MARGIN / windows - sure * lenience;
@@ -103,7 +110,14 @@ eplb_status window_trial(const layer_problem *problem, const window_aim *aim, in
     trial_sums trial = {.aim = aim, .steps = steps};
     eplb_status status = EPLB_OK;
     *wins = true;
-    if (problem->num_windows < WINDOW_TRIAL_LEAST)
+    if (problem->num_windows < 2)
+        return EPLB_OK;
+    window_noise noise = window_noise_measure(problem);
+    if (window_noise_explains(&noise))
+        *wins = false;
+    else if (problem->num_windows < WINDOW_TRIAL_LEAST)
+        *wins = aim->any_share || noise.variation >= SLIGHT;
+    if (!*wins || problem->num_windows < WINDOW_TRIAL_LEAST)
         return EPLB_OK;
     for (int32_t first = 1; status == EPLB_OK && first < FOLDS; first += 2) {
         layer_problem seen, unseen;
@@ -114,6 +128,6 @@ eplb_status window_trial(const layer_problem *problem, const window_aim *aim, in
             status = try_part(&trial, &seen, &unseen, scratch, error);
         arena_rewind(scratch, mark);
     }
-    *wins = is_won(&trial, problem->num_windows);
+    *wins = is_won(&trial, problem->num_windows, noise.variation);
     return status;
 }

@@ -78,6 +78,36 @@ static void test_topics(void **state)
     eplb_load_destroy(load);
 }
 
+/* Windows that are draws from one mix are planned as their sum, however few they are: what differs is chance.
+ */
+static void test_chance_is_not_planned_for(void **state)
+{
+    (void)state;
+    enum { E = 48, TOKENS = 3000 };
+    random_state random = random_seed(8);
+    eplb_topology *topology = case_topology(8, 1, 7);
+    for (int32_t windows = 2; windows <= 8; windows++) {
+        static int64_t counts[8 * E];
+        memset(counts, 0, sizeof counts);
+        for (int32_t i = 0; i < windows * TOKENS; i++) {
+            uint32_t a = random_below(&random, E), b = random_below(&random, E);
+            counts[i / TOKENS * E + (int32_t)(a < b ? a : b)]++;
+        }
+        eplb_load *load = case_load(windows, 1, E, counts);
+        eplb_plan *sum, *plan;
+        eplb_error error;
+        eplb_plan_params params = case_params("equal", 1);
+        assert_int_equal(case_plan(&sum, load, topology, &params, &error), EPLB_OK);
+        params.policy = "windows";
+        assert_int_equal(case_plan(&plan, load, topology, &params, &error), EPLB_OK);
+        assert_true(eplb_placement_equal(eplb_plan_placement(plan), eplb_plan_placement(sum)));
+        eplb_plan_destroy(plan);
+        eplb_plan_destroy(sum);
+        eplb_load_destroy(load);
+    }
+    eplb_topology_destroy(topology);
+}
+
 /* Batch: in each window another expert is hot. A spare replica of every one lets all windows be split
  * evenly; replicas of the hottest sum alone cannot. */
 static void test_batch_joins_ranks(void **state)
@@ -290,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hot_together_go_apart),
         cmocka_unit_test(test_topics),
+        cmocka_unit_test(test_chance_is_not_planned_for),
         cmocka_unit_test(test_batch_joins_ranks),
         cmocka_unit_test(test_spill),
         cmocka_unit_test(test_target_stops),
