@@ -265,6 +265,9 @@ static eplb_status plan_area(const layer_problem *problem, arena *scratch, layer
     eplb_status status = compare_with_others(problem, false, scratch, answer, imbalance, error);
     if (status != EPLB_OK)
         return status;
+    if (!weighted_components_fit(problem, &part) &&
+        !weighted_kicks(problem, answer->bound * (1.0 + NEGLIGIBLE), scratch, answer, imbalance))
+        return out_of_memory(problem, error);
     return weighted_expander(problem, &part, scratch, answer) ? EPLB_OK : out_of_memory(problem, error);
 }
 

@@ -53,6 +53,11 @@ bool weighted_floor(const layer_problem *problem, double *bound, arena *scratch)
 bool weighted_uneven(const layer_problem *problem, const weighted_part *part, int64_t unit, arena *scratch,
                      layer_answer *answer, bool *exact);
 
+/* Improves a placement and its shares, of whatever origin, that repair alone cannot improve: disturbs and
+ * repairs it until *imbalance is at most `goal` or the work is used up. False when memory is out. */
+bool weighted_kicks(const layer_problem *problem, double goal, arena *scratch, layer_answer *answer,
+                    double *imbalance);
+
 /* Best shares for given slots, by flow (min_max_split.h), in units that make rounding negligible. */
 typedef struct weighted_shares {
     const layer_problem *problem;

@@ -463,14 +463,16 @@ bool weighted_repair(const layer_problem *problem, const weighted_repair_limits 
         return false;
     double speed = problem->uniform_speed ? (double)problem->num_ranks : (double)problem->total_speed;
     work.goal = limits->goal * (double)work.shares.total / speed * (1.0 + 1e-13);
-    work.flows_left =
+    int64_t flows =
         problem->work_limit > 0 ? problem->work_limit : SLOT_VISITS / (problem->num_slots + 1) + TRIALS;
+    work.flows_left = flows;
     drop_duplicates(&work);
     if (!place_lost(&work, scratch) || !search(&work, limits->max_moves, limits->trail, scratch))
         return false;
     weighted_shares_write(&work.shares, answer->quota);
     result->imbalance = weighted_shares_imbalance(&work.shares);
     result->received = work.received;
+    result->flows = flows - work.flows_left + 1;
     arena_rewind(scratch, mark);
     return true;
 }

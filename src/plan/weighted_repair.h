@@ -22,6 +22,7 @@ typedef struct weighted_repair_limits {
 typedef struct weighted_repair_result {
     double imbalance;
     int64_t received;
+    int64_t flows; /* solved, at least */
 } weighted_repair_result;
 
 /* Starts from the slots of `answer`, which may lack experts or hold one twice on a rank; sets slots and

@@ -329,7 +329,7 @@ def test_optimum_over_all_placements(tmp_path: pathlib.Path, split: str, share: 
     tally.expect(share, worst)
 
 
-@pytest.mark.parametrize(("split", "share", "worst"), [("equal", 0.92, 1.22), ("weighted", 1.0, 1.0 + SOLVED)])
+@pytest.mark.parametrize(("split", "share", "worst"), [("equal", 0.97, 1.1), ("weighted", 1.0, 1.0 + SOLVED)])
 def test_optimum_within_a_number_of_moves(tmp_path: pathlib.Path, split: str, share: float, worst: float) -> None:
     rng = random.Random(12)
     tally = Tally()
@@ -353,7 +353,7 @@ def test_optimum_within_a_number_of_moves(tmp_path: pathlib.Path, split: str, sh
     tally.expect(share, worst)
 
 
-@pytest.mark.parametrize(("split", "share", "worst"), [("equal", 0.97, 1.1), ("weighted", 0.9, 1.3)])
+@pytest.mark.parametrize(("split", "share", "worst"), [("equal", 0.98, 1.05), ("weighted", 0.98, 1.05)])
 def test_optimum_on_uneven_ranks(tmp_path: pathlib.Path, split: str, share: float, worst: float) -> None:
     """Slots and speeds differ, one rank may be dead."""
     rng = random.Random(13)
@@ -389,7 +389,7 @@ def placed_away(document: dict, layer: int, groups: int) -> int:
 # Spilled replicas: how often the optimum is reached with 0, 1, 2 of them.
 ON_NODES = [
     ("equal", ((0.87, 1.1), (0.68, 1.06), (0.8, 1.06))),
-    ("weighted", ((0.8, 1.3), (1.0, 1.0 + SOLVED), (1.0, 1.0 + SOLVED))),
+    ("weighted", ((1.0, 1.0 + SOLVED), (1.0, 1.0 + SOLVED), (1.0, 1.0 + SOLVED))),
 ]
 
 

@@ -182,6 +182,35 @@ static void similar_speeds_are_exact(void **state)
     }
 }
 
+/* Layers on which moves for the better alone end above the optimum, which integer programs have found. */
+static void kicks_lead_out_of_local_optima(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t load[6];
+        int32_t experts;
+        int32_t slots[4];
+        int32_t speeds[4];
+        int32_t ranks;
+        double optimum;
+    } cases[] = {{{46, 27, 109, 21, 152, 78}, 6, {1, 3, 3, 1}, {1, 1, 1, 1}, 4, 1.0069284064665125},
+                 {{112, 117, 84}, 3, {1, 2, 1, 1}, {4, 3, 3, 5}, 4, 1.0063897763578276},
+                 {{0, 0, 53, 36, 27}, 5, {2, 2, 1, 2}, {3, 4, 5, 5}, 4, 1.003315649867374},
+                 {{53, 127, 74, 44, 23, 31}, 6, {1, 3, 2, 2}, {4, 5, 3, 5}, 4, 1.0142045454545392},
+                 {{42, 20, 20}, 3, {1, 1, 2}, {1, 1, 1}, 3, 1.1341463414634125}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        case_init(&layer, cases[i].experts, cases[i].ranks, 1);
+        for (int32_t e = 0; e < cases[i].experts; e++)
+            layer.load[e] = cases[i].load[e];
+        for (int32_t g = 0; g < cases[i].ranks; g++)
+            layer.rank_speed[g] = cases[i].speeds[g];
+        case_finish(&layer, cases[i].slots);
+        plan();
+        assert_null(case_problem(&layer));
+        assert_true(case_imbalance(&layer) <= cases[i].optimum * (1.0 + 1e-9));
+    }
+}
+
 /* Loads 1, 1, 1 on two ranks with targets 0.1 and 2.9 and two slots each: the fast one can hold two
  * experts. */
 static void speeds_beyond_reach_are_proved(void **state)
@@ -525,6 +554,7 @@ int main(void)
         cmocka_unit_test(never_worse_than_equal_shares),
         cmocka_unit_test(a_spare_replica_is_exchanged),
         cmocka_unit_test(similar_speeds_are_exact),
+        cmocka_unit_test(kicks_lead_out_of_local_optima),
         cmocka_unit_test(speeds_beyond_reach_are_proved),
         cmocka_unit_test(groups_stay_on_nodes_and_reach_the_floor),
         cmocka_unit_test(a_few_spilled_replicas_lower_the_floor_of_nodes),
