@@ -1,10 +1,5 @@
-/* Windows of a load as they stream in: checks every count and folds windows into a bounded number of blocks.
- *
- * Values come row by row (a row is a layer); the first row fixes E, the first window fixes L. While the
- * windows fit in the bound each is a block; when the next one does not fit, neighbouring blocks are merged
- * two and two and from then on a block spans twice as many windows. So the sum over blocks is always the
- * exact sum over windows, memory is bounded, and a window is touched O(1) times on average (each merge halves
- * the blocks). */
+/* Windows of a load as they stream in, row by row (a row is a layer): the first row fixes E, the first window
+ * fixes L. Memory is bounded (window_blocks.h). */
 #ifndef IO_WINDOWS_H
 #define IO_WINDOWS_H
 
@@ -12,20 +7,12 @@
 
 #include "io/load.h"
 #include "io/number.h"
+#include "io/window_blocks.h"
 
 #define WINDOWS_MAX_CELLS ((size_t)1 << 26) /* L * E */
 
-typedef union window_cell {
-    int64_t integer;
-    double real;
-} window_cell;
-
-typedef enum window_storage { STORE_INT32, STORE_INT64, STORE_DOUBLE } window_storage;
-
 typedef struct io_windows {
-    const char *name; /* for messages */
-    int32_t max_windows;
-    size_t max_bytes;
+    const char *name;    /* for messages */
     int64_t num_experts; /* -1 until the first row ends */
     int64_t num_layers;  /* -1 until the first window ends */
     /* the window that comes in */
@@ -36,12 +23,8 @@ typedef struct io_windows {
     int64_t row;
     bool floating; /* cells are doubles */
     /* the windows that came */
-    window_storage storage;
-    void *blocks;
     int64_t num_windows;
-    int64_t num_blocks;
-    int64_t capacity; /* blocks that there is room for */
-    int64_t span;     /* windows of a full block */
+    window_blocks blocks;
 } io_windows;
 
 /* `name` must outlive it. max_windows 0: no limit but max_bytes. */
