@@ -2,7 +2,6 @@
 #ifndef TOOLS_CLUSTER_H
 #define TOOLS_CLUSTER_H
 
-#include <eplb/placement.h>
 #include <eplb/topology.h>
 
 #include "command.h"
@@ -18,10 +17,5 @@ typedef struct cluster_options {
  * status. */
 int cluster_topology(const command *self, const cluster_options *options, const io_document *base,
                      eplb_topology **topology);
-
-/* The placement of `base` on a topology whose ranks may have other numbers of slots: a rank keeps its slots
- * in order; where it shrinks, it lets go of the experts with the most replicas first. */
-int cluster_embed(const command *self, const io_document *base, const char *path,
-                  const eplb_topology *topology, eplb_placement **placement);
 
 #endif

@@ -182,7 +182,8 @@ const command command_diff = {
     .most_operands = 2,
     .text = "Counts slots whose expert changes, experts that a rank receives (it did not hold them before) "
             "and those of them that no rank of its node held, with their bytes; then the rounds and the time "
-            "the transfers need.\n\n"
+            "the transfers need. Ranks and slots may differ: rank g stays rank g and holds what any of its "
+            "slots held; ranks beyond the last of NEW leave and send before they go.\n\n"
             "Layers move one after the other. In a round every rank sends at most one expert and receives at "
             "most one; a layer needs as many rounds as its busiest rank has sends or receives, with the "
             "senders chosen among the holders to make that least, those on the receiver's node first. Time "

@@ -48,7 +48,9 @@ static const option_row plan_options[] = {
         "How an expert's tokens are divided among its replicas: equally, by shares that the plan gives, or "
         "anew for every batch. Default: what the policy is for (weighted, batch), else equally"),
     ROW("current", 0, OPTION_FILE, "FILE", current, 0, 0,
-        "Start from this placement: the plan keeps what it can and counts the moves"),
+        "Start from this placement: the plan keeps what it can and counts the moves. Its ranks and slots may "
+        "be "
+        "more or fewer; with fewer --ranks the last ones leave alive"),
     ROW("max-moves", 0, OPTION_TEXT, "M|total:M", max_moves, 0, 0,
         "At most M experts received per layer, or over all layers with total:"),
     ROW("target", 0, OPTION_NUMBER, "X", target, 1.0, 1e9,
@@ -102,7 +104,8 @@ typedef struct plan_run {
     io_load load, sources;
     io_document current_file, document;
     eplb_topology *topology;
-    eplb_placement *current, *start;
+    eplb_placement *current; /* as the file has it */
+    eplb_placement *start;   /* what "before" is measured on, if not that */
     eplb_plan *plan;
     double *before;
     window_spread windows[2]; /* before and after */
@@ -181,8 +184,9 @@ static int read_inputs(plan_run *run)
         status = read_sources(run);
     if (status == PARSED && given) {
         placement_adopt_experts(&run->current_file, eplb_load_num_experts(run->load.load));
-        status =
-            cluster_embed(run->self, &run->current_file, run->values.current, run->topology, &run->current);
+        io_error error;
+        if (io_document_placement(&run->current_file, run->values.current, &run->current, &error) != EPLB_OK)
+            return fail_io(run->self, &error);
     }
     return status;
 }
@@ -218,11 +222,32 @@ static int make_plan(plan_run *run)
     return made == EPLB_OK ? PARSED : fail_library(run->self, &error);
 }
 
-/* Whether the ranks have the slots they have in the current placement's file. */
+/* Whether the ranks have the slots they have in the current placement. */
 static bool keeps_shape(const plan_run *run)
 {
-    return run->current_file.num_slots == eplb_topology_num_slots(run->topology) &&
-           run->current_file.num_ranks == eplb_topology_num_ranks(run->topology);
+    const eplb_topology *was = eplb_placement_topology(run->current);
+    int32_t ranks = eplb_topology_num_ranks(run->topology);
+    return eplb_topology_num_ranks(was) == ranks &&
+           memcmp(eplb_topology_first_slot(was), eplb_topology_first_slot(run->topology),
+                  ((size_t)ranks + 1) * sizeof(int32_t)) == 0;
+}
+
+/* What the plan is compared with: the current placement without what died since then, or as it is where ranks
+ * or slots come or go; or else the layout that engines start from. */
+static eplb_status choose_before(plan_run *run, const eplb_placement **before, eplb_error *error)
+{
+    const eplb_load *load = run->load.load;
+    int32_t layers = eplb_load_num_layers(load), experts = eplb_load_num_experts(load);
+    *before = run->current;
+    if (run->current != NULL && !keeps_shape(run))
+        return EPLB_OK;
+    eplb_status status =
+        run->current == NULL
+            ? eplb_placement_create_initial(&run->start, run->topology, layers, experts, NULL, error)
+            : eplb_placement_create(&run->start, run->topology, layers, experts,
+                                    eplb_placement_physical_to_logical(run->current), NULL, error);
+    *before = run->start;
+    return status;
 }
 
 /* That of each window on its own, before and after. Where batches are split anew, so are the windows. */
@@ -241,22 +266,20 @@ static int measure_windows(plan_run *run, const eplb_placement *before, const do
     return PARSED;
 }
 
-/* The imbalance of the current placement under its own shares (or split anew, as the plan), or else of the
- * layout that engines start from; also that of each window on its own, before and after. */
+/* The imbalance before, of a current placement under its own shares (or split anew, as the plan); also that
+ * of each window on its own, before and after. */
 static int measure(plan_run *run)
 {
     const eplb_load *load = run->load.load;
-    const eplb_placement *before = run->current;
-    const double *shares = run->current != NULL && keeps_shape(run) ? run->current_file.shares : NULL;
+    const eplb_placement *before;
+    const double *shares = run->current_file.shares;
     eplb_error error;
     int32_t layers = eplb_load_num_layers(load);
     run->before = malloc((size_t)layers * sizeof *run->before);
     if (run->before == NULL)
         return fail_memory(run->self);
-    if (before == NULL && eplb_placement_create_initial(&run->start, run->topology, layers,
-                                                        eplb_load_num_experts(load), NULL, &error) != EPLB_OK)
+    if (choose_before(run, &before, &error) != EPLB_OK)
         return fail_library(run->self, &error);
-    before = before == NULL ? run->start : before;
     eplb_status status = eplb_plan_split(run->plan) == EPLB_SPLIT_BATCH
                              ? window_spread_of_sum(load, before, run->before, &error)
                              : eplb_imbalance_per_layer(load, before, shares, run->before, NULL, &error);
@@ -297,7 +320,7 @@ static void warn_spilled(const plan_run *run)
 static bool gains(const plan_run *run)
 {
     if (run->current == NULL || is_published(run->values.policy) || eplb_plan_moves(run->plan).slots > 0 ||
-        !keeps_shape(run) || eplb_placement_is_valid(run->current, NULL) != EPLB_OK)
+        !keeps_shape(run) || eplb_placement_is_valid(run->start, NULL) != EPLB_OK)
         return true;
     const double *after = eplb_plan_imbalance(run->plan);
     for (int32_t l = 0; l < eplb_load_num_layers(run->load.load); l++)

@@ -1,6 +1,6 @@
-/* Transfers of a placement change. One layer is a capacitated bipartite matching: every transfer needs a
- * source, a source sends at most `limit` times; the limit starts at the largest number of receives, which no
- * choice can better, and rises only when the augmenting search fails. */
+/* Transfers of a placement change, over all ranks before and after. One layer is a capacitated bipartite
+ * matching: every transfer needs a source, a source sends at most `limit` times; the limit starts at the
+ * largest number of receives, which no choice can better, and rises only when the augmenting search fails. */
 #include "transfer.h"
 
 #include <stdlib.h>
@@ -10,16 +10,15 @@ enum { NONE = -1 };
 
 /* One layer's transfers and the search over them. */
 typedef struct transfers {
-    const eplb_topology *topology;
-    const int32_t *node;
-    const uint8_t *alive;
-    int32_t ranks, slots;
-    const int32_t *before;    /* [S] this layer's slots before */
+    int32_t ranks;            /* G: those before or those after, whichever are more */
+    int32_t *node;            /* [G] */
+    uint8_t *alive;           /* [G] may send: lives after, or leaves */
+    const int32_t *before;    /* [slots before] this layer's experts before */
     const int32_t *first;     /* [E + 1] of the placement before, this layer */
-    const int32_t *holders;   /* [S] slots by expert, this layer */
-    const int32_t *slot_rank; /* [S] before */
+    const int32_t *holders;   /* [slots before] slots by expert, this layer */
+    const int32_t *slot_rank; /* [slots before] */
     int32_t count;
-    int32_t *expert;           /* [count <= S] what moves */
+    int32_t *expert;           /* [count <= slots after] what moves */
     int32_t *receiver;         /* [count] */
     int32_t *source;           /* [count] chosen rank, or NONE */
     int32_t *next;             /* [count] next transfer of the same source */
@@ -108,23 +107,26 @@ static int assign(transfers *self, int32_t t, int32_t limit)
 }
 
 /* Lists what each live rank of `after` receives in this layer. */
-static void list_transfers(transfers *self, const int32_t *after, const int32_t *after_rank,
-                           int32_t num_experts)
+static void list_transfers(transfers *self, const eplb_topology *was, const eplb_topology *now,
+                           const int32_t *after, int32_t num_experts)
 {
+    const int32_t *first = eplb_topology_first_slot(now), *old_first = eplb_topology_first_slot(was);
+    const uint8_t *lives = eplb_topology_rank_alive(now), *lived = eplb_topology_rank_alive(was);
+    int32_t old_ranks = eplb_topology_num_ranks(was);
     self->count = 0;
     memset(self->receives, 0, (size_t)self->ranks * sizeof *self->receives);
     memset(self->sends, 0, (size_t)self->ranks * sizeof *self->sends);
     memset(self->stamp, 0, (size_t)num_experts * sizeof *self->stamp);
     for (int32_t g = 0; g < self->ranks; g++)
         self->head[g] = NONE;
-    int32_t p = 0, q = 0; /* slots of both placements, rank by rank */
-    for (int32_t g = 0; g < self->ranks; g++) {
-        for (; q < self->slots && self->slot_rank[q] == g; q++)
+    for (int32_t g = 0; g < eplb_topology_num_ranks(now); g++) {
+        bool kept = g < old_ranks && lived[g];
+        for (int32_t q = kept ? old_first[g] : 0; kept && q < old_first[g + 1]; q++)
             if (self->before[q] >= 0)
                 self->stamp[self->before[q]] = g + 1;
-        for (; p < self->slots && after_rank[p] == g; p++) {
+        for (int32_t p = first[g]; p < first[g + 1] && lives[g]; p++) {
             int32_t e = after[p];
-            if (!self->alive[g] || e < 0 || self->stamp[e] == g + 1)
+            if (e < 0 || self->stamp[e] == g + 1)
                 continue;
             self->stamp[e] = g + 1;
             self->expert[self->count] = e;
@@ -176,42 +178,62 @@ static void cost_layer(transfers *self, const transfer_links *links, double *tim
     cost->seconds += busiest(self, links, time);
 }
 
+/* Ranks of both placements: a rank's node is that after, if it stays. */
+static void read_ranks(transfers *self, const eplb_topology *was, const eplb_topology *now)
+{
+    int32_t staying = eplb_topology_num_ranks(now);
+    for (int32_t g = 0; g < self->ranks; g++) {
+        const eplb_topology *known = g < staying ? now : was;
+        self->node[g] = eplb_topology_rank_node(known)[g];
+        self->alive[g] = eplb_topology_rank_alive(known)[g];
+    }
+}
+
+static bool take_arrays(transfers *self, size_t slots, size_t experts)
+{
+    size_t ranks = (size_t)self->ranks;
+    int32_t *block = malloc((4 * slots + 6 * ranks + experts) * sizeof *block);
+    self->alive = malloc(ranks);
+    self->expert = block;
+    if (block == NULL || self->alive == NULL)
+        return false;
+    self->receiver = block + slots;
+    self->source = block + 2 * slots;
+    self->next = block + 3 * slots;
+    self->head = block + 4 * slots;
+    self->sends = self->head + ranks;
+    self->receives = self->sends + ranks;
+    self->via = self->receives + ranks;
+    self->queue = self->via + ranks;
+    self->node = self->queue + ranks;
+    self->stamp = self->node + ranks;
+    return true;
+}
+
 bool transfer_plan(const eplb_placement *before, const eplb_placement *after, const transfer_links *links,
                    transfer_cost *cost)
 {
-    const eplb_topology *topology = eplb_placement_topology(after);
-    size_t ranks = (size_t)eplb_topology_num_ranks(topology),
-           slots = (size_t)eplb_topology_num_slots(topology);
-    int32_t experts = eplb_placement_num_experts(after), layers = eplb_placement_num_layers(after);
-    int32_t *block = malloc((4 * slots + 5 * ranks + (size_t)experts) * sizeof *block);
-    double *time = malloc(2 * ranks * sizeof *time);
+    const eplb_topology *was = eplb_placement_topology(before), *now = eplb_placement_topology(after);
+    size_t old_slots = (size_t)eplb_topology_num_slots(was), slots = (size_t)eplb_topology_num_slots(now);
+    size_t experts = (size_t)eplb_placement_num_experts(after);
+    int32_t old_ranks = eplb_topology_num_ranks(was), ranks = eplb_topology_num_ranks(now);
+    transfers layer = {.ranks = old_ranks > ranks ? old_ranks : ranks,
+                       .slot_rank = eplb_topology_slot_rank(was)};
+    double *time = malloc(2 * (size_t)layer.ranks * sizeof *time);
     *cost = (transfer_cost){0, 0.0};
-    bool good = block != NULL && time != NULL;
-    for (size_t l = 0; good && l < (size_t)layers; l++) {
-        transfers layer = {.topology = topology,
-                           .node = eplb_topology_rank_node(topology),
-                           .alive = eplb_topology_rank_alive(topology),
-                           .ranks = (int32_t)ranks,
-                           .slots = (int32_t)slots,
-                           .before = eplb_placement_physical_to_logical(before) + l * slots,
-                           .first = eplb_placement_replica_first(before) + l * ((size_t)experts + 1),
-                           .holders = eplb_placement_replica_slots(before) + l * slots,
-                           .slot_rank = eplb_topology_slot_rank(eplb_placement_topology(before)),
-                           .expert = block,
-                           .receiver = block + slots,
-                           .source = block + 2 * slots,
-                           .next = block + 3 * slots,
-                           .head = block + 4 * slots,
-                           .sends = block + 4 * slots + ranks,
-                           .receives = block + 4 * slots + 2 * ranks,
-                           .via = block + 4 * slots + 3 * ranks,
-                           .queue = block + 4 * slots + 4 * ranks,
-                           .stamp = block + 4 * slots + 5 * ranks};
-        list_transfers(&layer, eplb_placement_physical_to_logical(after) + l * slots,
-                       eplb_topology_slot_rank(topology), experts);
+    bool good = take_arrays(&layer, slots, experts) && time != NULL;
+    if (good)
+        read_ranks(&layer, was, now);
+    for (size_t l = 0; good && l < (size_t)eplb_placement_num_layers(after); l++) {
+        layer.before = eplb_placement_physical_to_logical(before) + l * old_slots;
+        layer.first = eplb_placement_replica_first(before) + l * (experts + 1);
+        layer.holders = eplb_placement_replica_slots(before) + l * old_slots;
+        list_transfers(&layer, was, now, eplb_placement_physical_to_logical(after) + l * slots,
+                       (int32_t)experts);
         cost_layer(&layer, links, time, cost);
     }
     free(time);
-    free(block);
+    free(layer.alive);
+    free(layer.expert);
     return good;
 }

@@ -20,9 +20,10 @@ typedef struct transfer_cost {
     double seconds; /* the same: per layer the busiest rank and direction */
 } transfer_cost;
 
-/* Costs the way from `before` to `after` (same L, E and S). An expert that no live rank held comes from
- * storage; it takes its receiver's time as if from another node, and no sender's. Returns false when memory
- * is out. O(L (S + E)) and the augmenting paths. */
+/* Costs the way from `before` to `after` (same L and E; ranks that are new receive only, ranks that leave
+ * send before they go). An expert that no live rank held comes from storage; it takes its receiver's time as
+ * if from another node, and no sender's. Returns false when memory is out. O(L (S + E)) and the augmenting
+ * paths. */
 bool transfer_plan(const eplb_placement *before, const eplb_placement *after, const transfer_links *links,
                    transfer_cost *cost);
 

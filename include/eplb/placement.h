@@ -99,9 +99,11 @@ typedef struct eplb_move_count {
     int64_t lost; /* received experts that no live rank held before: they must come from storage */
 } eplb_move_count;
 
-/* Counts moves from `before` to `after` (same L, E and S; health may differ: what a dead rank of `after` held
- * before does not count as a source). per_layer may be NULL or an array [L]. Errors: INVALID (sizes), MEMORY.
- * O(L (S + E)). */
+/* Counts moves from `before` to `after` (same L and E). Health may differ: what a dead rank of `after` held
+ * before does not count as a source. Ranks and slots may differ, too: rank g holds before what any of its
+ * slots held; its slots are compared one by one, those that only `before` has not at all; ranks beyond the
+ * last of `after` leave and are sources on the nodes they were on. per_layer may be NULL or an array [L].
+ * Errors: INVALID (L, E), MEMORY. O(L (S + E)). */
 EPLB_API eplb_status eplb_placement_count_moves(const eplb_placement *before, const eplb_placement *after,
                                                 eplb_move_count *total, eplb_move_count *per_layer,
                                                 const eplb_allocator *allocator, eplb_error *error);

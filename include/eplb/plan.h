@@ -45,7 +45,10 @@ typedef struct eplb_plan_params {
     eplb_split split;   /* default EQUAL */
     eplb_cost cost;
     int32_t num_groups; /* expert groups of node-limited routing; 0 or 1: none. Divides E, else refused */
-    const eplb_placement *current; /* placement to start from, or NULL */
+    const eplb_placement *current; /* placement to start from, or NULL. Its ranks and slots may be more or
+                                      fewer: rank g is rank g of the topology; what a rank holds in slots that
+                                      it loses it can have back for free; ranks that join hold nothing, ranks
+                                      that leave send what they hold before they go */
     int64_t max_moves_per_layer;   /* received experts per layer; EPLB_UNLIMITED */
     int64_t max_moves;             /* received experts over all layers; EPLB_UNLIMITED */
     double target_imbalance;       /* stop improving a layer at this imbalance, that of the sum or, where each

@@ -254,7 +254,8 @@ def plan(
     num_groups : int
         Expert groups of node-limited routing; 1: none.
     current : Placement, Plan, SavedPlan or [L, S], optional
-        Where the weights are now; the plan then moves as few as it can.
+        Where the weights are now; the plan then moves as few as it can. Its ranks and slots may be more or fewer: rank
+        g stays rank g, slots that are cut off lose no weights, ranks that leave send theirs before they go.
     max_moves : int, optional
         Received experts allowed in each layer; needs ``current``. The command's ``--max-moves M``.
     max_moves_total : int, optional

@@ -13,6 +13,7 @@
 #include <eplb/plan.h>
 
 #include "base/memory.h"
+#include "plan/expert_bits.h"
 
 typedef struct layer_problem {
     int32_t layer;       /* for error texts */
@@ -37,7 +38,9 @@ typedef struct layer_problem {
     bool uniform_speed;    /* all speeds equal */
     int32_t uniform_slots; /* k if all ranks have k slots, else -1 */
 
-    const int32_t *current; /* [S] expert in each live slot or -1; NULL: no current placement */
+    const int32_t *current;  /* [S] expert in each live slot or -1; NULL: no current placement */
+    const uint64_t *cut_off; /* [G, words] (expert_bits.h) experts that a rank holds in slots that it is to
+                                lose, and in no other: having them back is free; NULL: nobody does */
 
     eplb_split split;
     eplb_cost cost;
@@ -51,6 +54,13 @@ typedef struct layer_problem {
     bool (*should_stop)(void *context);
     void *stop_context;
 } layer_problem;
+
+/* Whether the rank holds the expert in a slot that it is to lose, and in no other. `cut_off` as above. */
+static inline bool layer_is_cut_off(const layer_problem *problem, const uint64_t *cut_off, int32_t rank,
+                                    int32_t expert)
+{
+    return cut_off != NULL && expert_bits_has(cut_off, expert_bits_words(problem->num_experts), rank, expert);
+}
 
 /* What an algorithm fills. Arrays are the caller's, [S] each, preset to -1 and 0. */
 typedef struct layer_answer {

@@ -1,25 +1,7 @@
 /* From load, topology and current placement to the dense problem of one layer. O(T E + S) per layer. */
 #include "base/error.h"
+#include "plan/carry_over.h"
 #include "plan/layer_loop.h"
-
-/* What the ranks hold now, by live slot; slots of ranks that were dead before hold nothing. */
-static bool read_current(layer_problem *problem, const plan_request *request, arena *scratch)
-{
-    const eplb_placement *current = request->params.current;
-    if (current == NULL)
-        return true;
-    const live_ranks *live = request->live;
-    int32_t *held = arena_take(scratch, (size_t)live->num_slots, sizeof *held);
-    if (held == NULL)
-        return false;
-    size_t slots = (size_t)eplb_placement_num_slots(current);
-    const int32_t *row = eplb_placement_physical_to_logical(current) + (size_t)problem->layer * slots;
-    const uint8_t *alive = eplb_topology_rank_alive(eplb_placement_topology(current));
-    for (int32_t p = 0; p < live->num_slots; p++)
-        held[p] = alive[live->rank[live->slot_rank[p]]] ? row[live->slot[p]] : -1;
-    problem->current = held;
-    return true;
-}
 
 /* Rows of live source ranks. */
 static bool read_sources(layer_problem *problem, const plan_request *request, arena *scratch)
@@ -106,8 +88,8 @@ eplb_status layer_problem_create(layer_problem *problem, const plan_request *req
                                .num_windows = sums ? 1 : eplb_load_num_windows(request->load)};
     copy_ranks(problem, request->live);
     copy_wishes(problem, &request->params);
-    if (!read_load(problem, request, scratch) || !read_current(problem, request, scratch) ||
-        !read_sources(problem, request, scratch))
+    if (!read_load(problem, request, scratch) || !read_sources(problem, request, scratch) ||
+        (request->params.current != NULL && !carry_over(problem, request, scratch)))
         return error_memory(error, (size_t)request->num_experts * sizeof(int64_t), "the load of a layer");
     return EPLB_OK;
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "model/plan_parts.h"
 #include "plan/layer_loop.h"
+#include "plan/lost_experts.h"
 #include "plan/move_budget.h"
 
 #define MOST_REASONS 3 /* told one by one */
@@ -120,6 +121,7 @@ static eplb_status run_policy(const plan_request *request, double started, plan_
                               arena *memory, const eplb_allocator *allocator, eplb_error *error)
 {
     int64_t *limit = NULL;
+    eplb_status status = EPLB_OK;
     double seconds = request->params.time_limit_seconds;
     plan_progress progress = {.deadline = seconds > 0.0 ? started + seconds : 0.0,
                               .total = (move_budget_visits(request) ? 2 : 1) * (int64_t)request->num_layers};
@@ -128,11 +130,13 @@ static eplb_status run_policy(const plan_request *request, double started, plan_
         limit = arena_take(memory, layers, sizeof *limit);
         if (limit == NULL)
             return error_memory(error, layers * sizeof *limit, "the limits of moves");
-        eplb_status status = move_budget_divide(request, limit, &progress, allocator, error);
+        status = move_budget_divide(request, limit, &progress, allocator, error);
         if (status != EPLB_OK)
-            return status;
+            limit = NULL; /* not known */
     }
-    return plan_layers(request, limit, &progress, answers, allocator, error);
+    if (status == EPLB_OK)
+        status = plan_layers(request, limit, &progress, answers, allocator, error);
+    return status == EPLB_ERROR_INFEASIBLE ? lost_experts_explain(request, limit, allocator, error) : status;
 }
 
 eplb_status eplb_plan_create(eplb_plan **plan, const eplb_load *load, const eplb_topology *topology,

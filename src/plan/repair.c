@@ -20,7 +20,8 @@ static void read_current(repair *state)
 {
     const layer_problem *problem = state->problem;
     layout *seats = state->around->seats;
-    memset(state->home, 0, (size_t)seats->num_ranks * (size_t)seats->words * sizeof *state->home);
+    size_t words = (size_t)seats->num_ranks * (size_t)seats->words;
+    memset(state->home, 0, words * sizeof *state->home);
     for (int32_t g = 0; g < problem->num_ranks; g++) {
         for (int32_t p = problem->first_slot[g]; p < problem->first_slot[g + 1]; p++) {
             int32_t e = problem->current[p];
@@ -31,6 +32,8 @@ static void read_current(repair *state)
                 expert_bits_add(state->home, seats->words, g, e);
         }
     }
+    for (size_t i = 0; i < words && problem->cut_off != NULL; i++)
+        state->home[i] |= problem->cut_off[i];
 }
 
 /* The heaviest expert without a replica, -1 if all have one; *lost counts them. */

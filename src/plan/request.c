@@ -129,18 +129,6 @@ static eplb_status check_current(const plan_request *request, eplb_error *error)
     if (eplb_placement_num_experts(current) != request->num_experts)
         return invalid(error, "the number of experts of the current placement",
                        eplb_placement_num_experts(current), "that of the load");
-    const eplb_topology *before = eplb_placement_topology(current);
-    int32_t ranks = eplb_topology_num_ranks(request->topology);
-    if (eplb_topology_num_ranks(before) != ranks)
-        return invalid(error, "the number of ranks of the current placement", eplb_topology_num_ranks(before),
-                       "that of the topology");
-    const int32_t *a = eplb_topology_first_slot(before), *b = eplb_topology_first_slot(request->topology);
-    for (int32_t g = 0; g < ranks; g++) {
-        if (a[g + 1] - a[g] != b[g + 1] - b[g])
-            return error_set(error, EPLB_ERROR_INVALID, (error_place){-1, -1, g, -1, a[g + 1] - a[g]},
-                             "rank %d has %d slots in the current placement and %d in the topology", g,
-                             a[g + 1] - a[g], b[g + 1] - b[g]);
-    }
     return EPLB_OK;
 }
 

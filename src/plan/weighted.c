@@ -404,7 +404,9 @@ static int64_t count_received(const layer_problem *problem, const int32_t *exper
 {
     int64_t received = 0;
     for (int32_t s = 0; s < problem->num_slots; s++) {
-        if (expert[s] >= 0 && !holds(problem, problem->current, problem->slot_rank[s], expert[s]))
+        int32_t rank = problem->slot_rank[s];
+        if (expert[s] >= 0 && !holds(problem, problem->current, rank, expert[s]) &&
+            !layer_is_cut_off(problem, problem->cut_off, rank, expert[s]))
             received++;
     }
     return received;
@@ -414,6 +416,8 @@ static int64_t count_received(const layer_problem *problem, const int32_t *exper
 static uint64_t *current_bits(const layer_problem *problem, int32_t words, arena *scratch)
 {
     uint64_t *home = arena_take_zero(scratch, (size_t)problem->num_ranks * (size_t)words, sizeof *home);
+    if (home != NULL && problem->cut_off != NULL)
+        memcpy(home, problem->cut_off, (size_t)problem->num_ranks * (size_t)words * sizeof *home);
     for (int32_t s = 0; home != NULL && s < problem->num_slots; s++) {
         int32_t e = problem->current[s];
         if (e >= 0)
@@ -477,6 +481,7 @@ static eplb_status plan_repair(const layer_problem *problem, const int32_t *home
         return out_of_memory(problem, error);
     memcpy(plan->answer.expert, problem->current, slots * sizeof(int32_t));
     weighted_repair_limits limits = {.origin = problem->current,
+                                     .cut_off = problem->cut_off,
                                      .node_of_expert = homes,
                                      .goal = goal,
                                      .max_moves = problem->max_moves,

@@ -34,6 +34,7 @@ typedef struct move {
 typedef struct repair {
     const layer_problem *problem;
     const int32_t *origin;
+    const uint64_t *cut_off;
     const int32_t *node_of_expert;
     int32_t *expert; /* [S] the placement in work */
     int32_t *trial;  /* [S] */
@@ -70,7 +71,10 @@ static bool holds(const repair *work, const int32_t *expert, int32_t rank, int32
 /* 1 if the rank would have to receive the expert. */
 static int32_t must_receive(const repair *work, int32_t slot, int32_t expert)
 {
-    return expert >= 0 && !holds(work, work->origin, work->problem->slot_rank[slot], expert) ? 1 : 0;
+    int32_t rank = work->problem->slot_rank[slot];
+    bool held = expert < 0 || holds(work, work->origin, rank, expert) ||
+                layer_is_cut_off(work->problem, work->cut_off, rank, expert);
+    return held ? 0 : 1;
 }
 
 static bool may_live(const repair *work, int32_t expert, int32_t slot)

@@ -13,6 +13,7 @@ typedef struct weighted_trail {
 
 typedef struct weighted_repair_limits {
     const int32_t *origin;         /* [S] what the ranks hold now: received experts are counted against it */
+    const uint64_t *cut_off;       /* what they hold beside it, as in layer_problem, or NULL */
     const int32_t *node_of_expert; /* [E] the only node an expert may live on, or NULL */
     double goal;                   /* stop at this imbalance */
     int64_t max_moves;             /* received experts */

@@ -112,6 +112,9 @@ static eplb_status plan_greedily(window_course *course, arena *scratch, eplb_err
 static void read_home(window_course *course)
 {
     const layer_problem *problem = course->problem;
+    if (problem->cut_off != NULL)
+        memcpy(course->home, problem->cut_off,
+               (size_t)problem->num_ranks * (size_t)course->seats.words * sizeof(uint64_t));
     for (int32_t p = 0; p < problem->num_slots; p++) {
         int32_t e = problem->current[p];
         size_t row = (size_t)problem->slot_rank[p] * (size_t)course->seats.words;

@@ -26,6 +26,8 @@ typedef struct random_case {
     uint8_t rank_alive[MOST_RANKS];
     bool even; /* all ranks alive, alike and the same number on each node */
     int64_t counts[MOST_WINDOWS][MOST_LAYERS][MOST_EXPERTS];
+    bool reshaped; /* the current placement has other ranks or slots */
+    int32_t was_ranks, was_slots[MOST_RANKS], was_total;
     eplb_topology *topology;
     eplb_load *load;
     eplb_plan *current;
@@ -128,6 +130,32 @@ static void draw_wishes(random_case *c)
         c->params.cost.activated = pick(c, 1, 50);
 }
 
+/* Other ranks and slots that hold all experts, or NULL: the same. */
+static eplb_topology *draw_ranks_before(random_case *c)
+{
+    c->was_ranks = c->ranks;
+    memcpy(c->was_slots, c->rank_slots, sizeof c->was_slots);
+    c->was_total = c->slots;
+    if (!chance(c, 40))
+        return NULL;
+    int32_t ranks = chance(c, 50) ? c->ranks : pick(c, 1, MOST_RANKS), slots[MOST_RANKS], total = 0;
+    for (int32_t g = 0; g < ranks; g++)
+        total += slots[g] = pick(c, 0, 6);
+    if (total < c->experts)
+        return NULL;
+    c->reshaped = true;
+    c->was_ranks = ranks;
+    c->was_total = total;
+    memcpy(c->was_slots, slots, (size_t)ranks * sizeof *slots);
+    eplb_topology_params params;
+    eplb_topology *was;
+    eplb_topology_params_init(&params, sizeof params);
+    params.num_ranks = ranks;
+    params.rank_slots = slots;
+    assert_int_equal(eplb_topology_create(&was, &params, NULL, NULL), EPLB_OK);
+    return was;
+}
+
 /* A plan for another load, so that it is whole; then it is what the next starts from. */
 static void draw_current(random_case *c)
 {
@@ -138,7 +166,11 @@ static void draw_current(random_case *c)
     params.policy = "greedy";
     params.num_groups = c->params.num_groups;
     eplb_load *before = draw_load(c);
-    assert_int_equal(eplb_plan_create(&c->current, before, c->topology, &params, NULL, NULL), EPLB_OK);
+    eplb_topology *was = draw_ranks_before(c);
+    params.num_groups = c->reshaped ? 1 : params.num_groups;
+    assert_int_equal(
+        eplb_plan_create(&c->current, before, was != NULL ? was : c->topology, &params, NULL, NULL), EPLB_OK);
+    eplb_topology_destroy(was);
     eplb_load_destroy(before);
     c->params.current = eplb_plan_placement(c->current);
     if (chance(c, 60))
@@ -193,6 +225,20 @@ static void count_replicas(const random_case *c, const int32_t *slots, census *o
                 out->held[g][slots[p]]++;
                 out->replicas[slots[p]]++;
             }
+        }
+    }
+}
+
+/* What the ranks that live on hold in a layer of the current placement, in whatever slot. */
+static void count_before(const random_case *c, int32_t layer, census *out)
+{
+    const int32_t *slots =
+        eplb_placement_physical_to_logical(c->params.current) + (size_t)layer * (size_t)c->was_total;
+    memset(out, 0, sizeof *out);
+    for (int32_t g = 0, p = 0; g < c->was_ranks; g++) {
+        for (int32_t i = 0; i < c->was_slots[g]; i++, p++) {
+            if (g < c->ranks && c->rank_alive[g] && slots[p] >= 0)
+                out->held[g][slots[p]]++;
         }
     }
 }
@@ -261,10 +307,8 @@ static int64_t received_of(const random_case *c, const census *before, const cen
 static void check_moves(const random_case *c, int32_t layer, const eplb_plan *plan, const census *now,
                         int64_t *received)
 {
-    const int32_t *old =
-        eplb_placement_physical_to_logical(c->params.current) + (size_t)layer * (size_t)c->slots;
     census before;
-    count_replicas(c, old, &before);
+    count_before(c, layer, &before);
     int64_t moved = received_of(c, &before, now);
     *received += moved;
     if (is_published(c))
@@ -273,7 +317,7 @@ static void check_moves(const random_case *c, int32_t layer, const eplb_plan *pl
             "more moves than allowed in a layer");
     if (c->windows > 1 || c->params.split != EPLB_SPLIT_EQUAL || c->params.cost.activated > 0)
         return;
-    if (strcmp(c->params.policy, "greedy") == 0)
+    if (strcmp(c->params.policy, "greedy") == 0 || c->reshaped)
         return;
     double all[MOST_LAYERS];
     assert_int_equal(eplb_imbalance_per_layer(c->load, c->params.current, NULL, all, NULL, NULL), EPLB_OK);
@@ -340,10 +384,68 @@ static void check_threads(random_case *c, const eplb_plan *plan)
     eplb_plan_destroy(again);
 }
 
+/* Finds a rank with a slot for the expert among those that hold it; others give way (Kuhn's recursion). */
+static bool keep(const random_case *c, const census *before, int32_t expert, int32_t used[MOST_RANKS],
+                 int32_t *owner, bool *tried)
+{
+    for (int32_t g = 0; g < c->ranks; g++) {
+        if (tried[g] || before->held[g][expert] == 0)
+            continue;
+        tried[g] = true;
+        bool room = used[g] < c->rank_slots[g];
+        for (int32_t e = 0; e < c->experts && !room; e++)
+            room = owner[e] == g && keep(c, before, e, used, owner, tried);
+        if (!room)
+            continue;
+        if (owner[expert] >= 0)
+            used[owner[expert]]--;
+        owner[expert] = g;
+        used[g]++;
+        return true;
+    }
+    return false;
+}
+
+/* Experts that any plan must receive in a layer. */
+static int64_t need_of(const random_case *c, int32_t layer)
+{
+    census before;
+    int32_t used[MOST_RANKS] = {0}, owner[MOST_EXPERTS];
+    int64_t need = 0;
+    count_before(c, layer, &before);
+    memset(owner, -1, sizeof owner);
+    for (int32_t e = 0; e < c->experts; e++) {
+        bool tried[MOST_RANKS] = {false};
+        need += !keep(c, &before, e, used, owner, tried);
+    }
+    return need;
+}
+
+/* A limit of moves is refused only where no plan keeps it; policies without a frontier divide a total evenly.
+ */
+static bool is_too_tight(const random_case *c)
+{
+    int64_t all = 0;
+    bool refused = false;
+    for (int32_t l = 0; l < c->layers && c->current != NULL; l++) {
+        int64_t need = need_of(c, l);
+        all += need;
+        refused |= c->params.max_moves_per_layer >= 0 && need > c->params.max_moves_per_layer;
+        refused |= c->params.max_moves >= 0 && need > c->params.max_moves / c->layers &&
+                   strcmp(c->params.policy, "auto") != 0 && strcmp(c->params.policy, "equal") != 0 &&
+                   strcmp(c->params.policy, "weighted") != 0;
+    }
+    return refused || (c->params.max_moves >= 0 && all > c->params.max_moves);
+}
+
 /* What may be refused: a wish that the policy cannot grant. auto grants all. */
 static void check_refusal(const random_case *c, eplb_status status, const eplb_error *error)
 {
     require(c, error->text[0] != '\0', "refused without a reason");
+    if (status == EPLB_ERROR_INFEASIBLE) {
+        require(c, is_too_tight(c), error->text);
+        return;
+    }
     require(c, status == EPLB_ERROR_UNSUPPORTED || status == EPLB_ERROR_INVALID, eplb_status_name(status));
     require(c, strcmp(c->params.policy, "auto") != 0 || c->params.split != EPLB_SPLIT_EQUAL, error->text);
 }

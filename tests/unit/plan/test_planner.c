@@ -157,8 +157,7 @@ static void test_wrong_current(void **state)
     const struct {
         int32_t layers, experts, ranks, slots;
         const char *says;
-    } wrong[] = {
-        {1, 8, 4, 3, "layers"}, {2, 7, 4, 3, "experts"}, {2, 8, 5, 3, "ranks"}, {2, 8, 4, 2, "rank 0"}};
+    } wrong[] = {{1, 8, 4, 3, "layers"}, {2, 7, 4, 3, "experts"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         eplb_topology *topology = case_topology(wrong[i].ranks, 1, wrong[i].slots);
         eplb_placement *current;
@@ -171,6 +170,74 @@ static void test_wrong_current(void **state)
         eplb_topology_destroy(topology);
     }
     tear_down(&f);
+}
+
+/* Three ranks of two slots, experts [1,2 | 1,2 | 2,0]. */
+static eplb_plan *plan_from_small(int32_t ranks, int32_t slots, const uint8_t *alive, int64_t max_moves,
+                                  eplb_error *error)
+{
+    const int64_t counts[3] = {13, 75, 18};
+    const int32_t held[6] = {1, 2, 1, 2, 2, 0};
+    eplb_topology *was = case_topology(3, 1, 2), *now;
+    eplb_topology_params shape;
+    eplb_topology_params_init(&shape, sizeof shape);
+    shape.num_ranks = ranks;
+    shape.slots_per_rank = slots;
+    shape.rank_alive = alive;
+    assert_int_equal(eplb_topology_create(&now, &shape, NULL, NULL), EPLB_OK);
+    eplb_load *load = case_load(1, 1, 3, counts);
+    eplb_placement *current;
+    assert_int_equal(eplb_placement_create(&current, was, 1, 3, held, NULL, NULL), EPLB_OK);
+    eplb_plan_params params = case_params("auto", 1);
+    params.current = current;
+    params.max_moves_per_layer = max_moves;
+    eplb_plan *plan = NULL;
+    eplb_status status = eplb_plan_create(&plan, load, now, &params, NULL, error);
+    assert_int_equal(status, plan != NULL ? EPLB_OK : EPLB_ERROR_INFEASIBLE);
+    eplb_placement_destroy(current);
+    eplb_load_destroy(load);
+    eplb_topology_destroy(now);
+    eplb_topology_destroy(was);
+    return plan;
+}
+
+/* A slot that is cut off loses no weights: its rank has them still. */
+static void test_ranks_that_shrink(void **state)
+{
+    (void)state;
+    eplb_error error;
+    for (int64_t max_moves = -1; max_moves <= 0; max_moves++) {
+        eplb_plan *plan = plan_from_small(3, 1, NULL, max_moves, &error);
+        assert_non_null(plan);
+        const int32_t kept[2][3] = {{1, 2, 0}, {2, 1, 0}};
+        assert_true(memcmp(case_slots(plan), kept[0], sizeof kept[0]) == 0 ||
+                    memcmp(case_slots(plan), kept[1], sizeof kept[1]) == 0);
+        assert_int_equal(eplb_plan_moves(plan).received, 0);
+        assert_int_equal(eplb_plan_moves(plan).lost, 0);
+        eplb_plan_destroy(plan);
+    }
+}
+
+/* A rank that leaves sends what only it holds; one that died cannot. */
+static void test_ranks_that_leave(void **state)
+{
+    (void)state;
+    const uint8_t two_of_three[3] = {1, 1, 0};
+    eplb_error error;
+    eplb_plan *plan = plan_from_small(2, 2, NULL, 1, &error);
+    assert_non_null(plan);
+    assert_int_equal(eplb_plan_moves(plan).received, 1);
+    assert_int_equal(eplb_plan_moves(plan).lost, 0);
+    eplb_plan_destroy(plan);
+    assert_null(plan_from_small(2, 2, NULL, 0, &error));
+    assert_string_equal(error.text, "layer 0: 0 moves allowed, but 1 expert must be received: no rank that "
+                                    "lives and stays holds 0");
+    assert_int_equal(error.expert, 0);
+    plan = plan_from_small(3, 2, two_of_three, 1, &error);
+    assert_non_null(plan);
+    assert_int_equal(eplb_plan_moves(plan).received, 1);
+    assert_int_equal(eplb_plan_moves(plan).lost, 1);
+    eplb_plan_destroy(plan);
 }
 
 static void test_too_few_slots(void **state)
@@ -535,6 +602,8 @@ int main(void)
         cmocka_unit_test(test_wrong_parameters),
         cmocka_unit_test(test_nothing_is_passed_over),
         cmocka_unit_test(test_wrong_current),
+        cmocka_unit_test(test_ranks_that_shrink),
+        cmocka_unit_test(test_ranks_that_leave),
         cmocka_unit_test(test_too_few_slots),
         cmocka_unit_test(test_dead_rank),
         cmocka_unit_test(test_progress),

@@ -157,12 +157,43 @@ static void test_against_every_choice(void **state)
     }
 }
 
+/* A rank that leaves sends before it goes; one that joins receives only. */
+static void test_ranks_come_and_go(void **state)
+{
+    (void)state;
+    static const int32_t slots[6] = {0, 1, 2, 3, 4, 0};
+    static const int32_t fewer[4] = {0, 1, 2, 4}; /* 4 comes from rank 2 */
+    eplb_placement *placements[2];
+    eplb_topology_params params;
+    for (int i = 0; i < 2; i++) {
+        eplb_topology *topology;
+        eplb_topology_params_init(&params, sizeof params);
+        params.num_ranks = i == 0 ? 3 : 2;
+        params.slots_per_rank = 2;
+        assert_int_equal(eplb_topology_create(&topology, &params, NULL, NULL), EPLB_OK);
+        assert_int_equal(
+            eplb_placement_create(&placements[i], topology, 1, EXPERTS, i == 0 ? slots : fewer, NULL, NULL),
+            EPLB_OK);
+        eplb_topology_destroy(topology);
+    }
+    transfer_cost result;
+    assert_true(transfer_plan(placements[0], placements[1], &unit, &result));
+    assert_int_equal(result.rounds, 1);
+    assert_true(result.seconds == 1.0); /* inside the node, not from storage */
+    assert_true(transfer_plan(placements[1], placements[0], &unit, &result));
+    assert_int_equal(result.rounds, 2); /* rank 2 receives 0 and 4, rank 1 receives 3 from storage */
+    assert_true(result.seconds == 2.0);
+    eplb_placement_destroy(placements[0]);
+    eplb_placement_destroy(placements[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_moves),          cmocka_unit_test(test_senders_are_levelled),
         cmocka_unit_test(test_a_sender_moves_aside),   cmocka_unit_test(test_the_own_node_sends),
         cmocka_unit_test(test_dead_ranks_do_not_send), cmocka_unit_test(test_against_every_choice),
+        cmocka_unit_test(test_ranks_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
