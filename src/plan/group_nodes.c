@@ -2,7 +2,9 @@
  *
  * A node needs a slot for every expert of its groups; beyond that its load per speed decides. After the
  * greedy start, the change that lowers the hotter of the two nodes it touches most is made until none is
- * left: greedy alone (as in DeepSeek's hierarchical planner) is often a few per cent off. */
+ * left: greedy alone (as in DeepSeek's hierarchical planner) is often a few per cent off. Where groups are
+ * few, a depth-first search of the assignments follows, bounded by the hottest node so far, and then one a
+ * little above what it finds that also leaves groups with hot experts the slots to split them. */
 #include "plan/group_nodes.h"
 
 #include <math.h>
@@ -27,6 +29,18 @@ typedef struct node_state {
     int32_t *node;      /* [groups] */
 } node_state;
 
+/* Nodes without groups. */
+static void clear_nodes(node_state *state)
+{
+    const layer_problem *problem = state->problem;
+    for (int32_t n = 0; n < state->num_nodes; n++) {
+        state->load[n] = 0;
+        state->room[n] = 0;
+    }
+    for (int32_t g = 0; g < problem->num_ranks; g++)
+        state->room[problem->rank_node[g]] += problem->first_slot[g + 1] - problem->first_slot[g];
+}
+
 static bool take_state(node_state *state, const layer_problem *problem, int32_t *group_node, arena *scratch)
 {
     size_t groups = (size_t)problem->num_groups, nodes = (size_t)problem->num_nodes;
@@ -35,9 +49,9 @@ static bool take_state(node_state *state, const layer_problem *problem, int32_t 
                           .num_groups = problem->num_groups,
                           .num_nodes = problem->num_nodes,
                           .group_load = arena_take_zero(scratch, groups, sizeof(double)),
-                          .load = arena_take_zero(scratch, nodes, sizeof(double)),
+                          .load = arena_take(scratch, nodes, sizeof(double)),
                           .speed = arena_take_zero(scratch, nodes, sizeof(double)),
-                          .room = arena_take_zero(scratch, nodes, sizeof(int32_t)),
+                          .room = arena_take(scratch, nodes, sizeof(int32_t)),
                           .need = arena_take(scratch, groups, sizeof(int32_t)),
                           .node = group_node};
     if (state->group_load == NULL || state->load == NULL || state->speed == NULL || state->room == NULL ||
@@ -45,10 +59,9 @@ static bool take_state(node_state *state, const layer_problem *problem, int32_t 
         return false;
     for (size_t i = 0; i < groups; i++)
         state->need[i] = state->size;
-    for (int32_t g = 0; g < problem->num_ranks; g++) {
+    for (int32_t g = 0; g < problem->num_ranks; g++)
         state->speed[problem->rank_node[g]] += problem->rank_speed[g];
-        state->room[problem->rank_node[g]] += problem->first_slot[g + 1] - problem->first_slot[g];
-    }
+    clear_nodes(state);
     return true;
 }
 
@@ -207,18 +220,6 @@ static void branch(branching *search, int32_t at)
     }
 }
 
-/* Takes every group off its node. */
-static void clear_nodes(node_state *state)
-{
-    const layer_problem *problem = state->problem;
-    for (int32_t n = 0; n < state->num_nodes; n++) {
-        state->load[n] = 0;
-        state->room[n] = 0;
-    }
-    for (int32_t g = 0; g < problem->num_ranks; g++)
-        state->room[problem->rank_node[g]] += problem->first_slot[g + 1] - problem->first_slot[g];
-}
-
 /* Slots that each group needs if no replica may take a rank more than `time`. */
 static void measure_needs(node_state *state, const replica_work *work, double time)
 {
@@ -291,8 +292,8 @@ eplb_status group_nodes_choose(const layer_problem *problem, const replica_work 
     for (int32_t i = 0; i < state.num_groups; i++)
         group_node[i] = -1;
     *fits = assign_greedily(&state);
-    int32_t most =
-        state.num_groups * state.num_groups; /* each step lowers a node; a guard against rounding */
+    /* each step lowers a node: a guard against rounding */
+    int32_t most = state.num_groups * state.num_groups;
     while (*fits && most-- > 0 && improve(&state))
         continue;
     if (*fits && state.num_groups <= BRANCH_GROUPS)
