@@ -5,12 +5,7 @@
 
 #include "input_file.h"
 #include "io/placement.h"
-
-static void require(int condition)
-{
-    if (!condition)
-        abort();
-}
+#include "require.h"
 
 static void check_document(const uint8_t *data, size_t size)
 {

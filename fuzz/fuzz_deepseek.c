@@ -1,23 +1,16 @@
-/*
- * DeepSeek's module on arbitrary shapes and arbitrary bits as weights: it answers or refuses, and what it
+/* DeepSeek's module on arbitrary shapes and arbitrary bits as weights: it answers or refuses, and what it
  * answers is a placement: every slot filled, every expert present, counts and replica numbers that agree with
- * the slots.
- */
+ * the slots. */
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <eplb/eplb.h>
 
+#include "require.h"
+
 enum { MOST_EXPERTS = 96, MOST_SLOTS = 400, ROWS = 2 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void check_row(const int32_t *held, const int32_t *rank, const int32_t *count, int32_t experts,
                       int32_t slots)

@@ -2,10 +2,11 @@
  * token of a live expert gets exactly one live slot of its expert, and exact splits are conserved and not
  * above their own bound. */
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <eplb/eplb.h>
+
+#include "require.h"
 
 typedef struct reader {
     const uint8_t *data;
@@ -18,12 +19,6 @@ static uint32_t next(reader *in, uint32_t bound)
         return 0;
     in->left--;
     return *in->data++ % bound;
-}
-
-static void require(int holds)
-{
-    if (!holds)
-        abort();
 }
 
 enum { MOST_E = 12, MOST_G = 8, MOST_S = 32, TOKENS = 64 };

@@ -7,12 +7,7 @@
 
 #include "input_file.h"
 #include "io/load.h"
-
-static void require(int condition)
-{
-    if (!condition)
-        abort();
-}
+#include "require.h"
 
 static void same_sums(const eplb_load *a, const eplb_load *b)
 {

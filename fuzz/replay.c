@@ -1,8 +1,6 @@
-/*
- * Runs a fuzz target over saved inputs, so that every input that once mattered stays a plain test with any
+/* Runs a fuzz target over saved inputs, so that every input that once mattered stays a plain test with any
  * compiler. Arguments are files or folders of files, which are taken in the order of their names. An empty or
- * missing folder fails: a target without a corpus would pass whatever it does.
- */
+ * missing folder fails: a target without a corpus would pass whatever it does. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdint.h>

@@ -1,9 +1,7 @@
-/*
- * Prints the hash of every plan of a fixed set: every policy, split and case, on loads made of integers
+/* Prints the hash of every plan of a fixed set: every policy, split and case, on loads made of integers
  * alone. Built by several compilers for several machines and run with several thread counts, it must print
  * the same bytes each time (scripts/check-determinism). A policy that refuses a case prints the status
- * instead. Usage: plan_hash THREADS
- */
+ * instead. Usage: plan_hash THREADS */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
