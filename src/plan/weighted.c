@@ -79,9 +79,10 @@ bool weighted_floor(const layer_problem *problem, double *bound, arena *scratch)
 {
     arena_mark mark = arena_position(scratch);
     weighted_part part;
-    if (!whole_part(problem, &part, scratch))
+    double floor;
+    if (!whole_part(problem, &part, scratch) || !weighted_bound(problem, &part, scratch, &floor))
         return false;
-    double floor = weighted_bound(problem, &part) * idle_factor(problem, &part) * (1.0 - 0x1p-50);
+    floor = floor * idle_factor(problem, &part) * (1.0 - 0x1p-50);
     *bound = floor > 1.0 ? floor : 1.0;
     arena_rewind(scratch, mark);
     return true;
@@ -202,8 +203,8 @@ static eplb_status compare_with_others(const layer_problem *problem, bool node_l
 }
 
 /* No construction applies: greedy placement, then repair. */
-static eplb_status plan_by_search(const layer_problem *problem, const weighted_part *part, arena *scratch,
-                                  layer_answer *answer, double *imbalance, eplb_error *error)
+static eplb_status plan_by_search(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                                  double *imbalance, eplb_error *error)
 {
     layer_problem plain = *problem;
     plain.max_moves = INT64_MAX;
@@ -214,8 +215,7 @@ static eplb_status plan_by_search(const layer_problem *problem, const weighted_p
     arena_rewind(scratch, mark);
     if (status != EPLB_OK)
         return status;
-    return improve(problem, weighted_bound(problem, part) * idle_factor(problem, part), INT64_MAX, scratch,
-                   answer, imbalance)
+    return improve(problem, answer->bound, INT64_MAX, scratch, answer, imbalance)
                ? EPLB_OK
                : out_of_memory(problem, error);
 }
@@ -252,13 +252,16 @@ static eplb_status plan_area(const layer_problem *problem, arena *scratch, layer
     *imbalance = idle;
     if (exact)
         return EPLB_OK;
-    answer->bound = weighted_bound(problem, &part) * answer->bound;
+    double bound;
+    if (!weighted_bound(problem, &part, scratch, &bound))
+        return out_of_memory(problem, error);
+    answer->bound = bound * answer->bound;
     if (weighted_components_fit(problem, &part)) {
         if (!weighted_components(problem, &part, scratch, answer) ||
             !improve(problem, answer->bound, 0, scratch, answer, imbalance))
             return out_of_memory(problem, error);
     } else {
-        eplb_status status = plan_by_search(problem, &part, scratch, answer, imbalance, error);
+        eplb_status status = plan_by_search(problem, scratch, answer, imbalance, error);
         if (status != EPLB_OK)
             return status;
     }

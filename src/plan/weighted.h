@@ -39,9 +39,9 @@ bool weighted_components_fit(const layer_problem *problem, const weighted_part *
 bool weighted_components(const layer_problem *problem, const weighted_part *part, arena *scratch,
                          layer_answer *answer);
 
-/* Proved lower bound of max over ranks of load / speed for any placement and shares of the part, as a
- * fraction of its mean total / speed; >= 1. O(E log E + c R) for c components. */
-double weighted_bound(const layer_problem *problem, const weighted_part *part);
+/* *bound: proved lower bound of max over ranks of load / speed for any placement and shares of the part, as a
+ * fraction of its mean total / speed; >= 1. False when memory is out. O(E log E + c R) for c components. */
+bool weighted_bound(const layer_problem *problem, const weighted_part *part, arena *scratch, double *bound);
 
 /* The same for the whole layer, as a fraction of its mean: ranks without slots count in the mean, nodes do
  * not matter. It holds for equal shares, too. False when memory is out. O(E log E + c R). */

@@ -295,9 +295,10 @@ bool weighted_components(const layer_problem *problem, const weighted_part *part
     static const double crowds[] = {1.0, 0.9, 0.8, 0.7, 0.5};
     arena_mark mark = arena_position(scratch);
     components work;
-    if (!take(&work, problem, part, scratch))
+    double floor;
+    if (!take(&work, problem, part, scratch) || !weighted_bound(problem, part, scratch, &floor))
         return false;
-    double floor = (double)part->total / (double)part->num_ranks * weighted_bound(problem, part);
+    floor *= (double)part->total / (double)part->num_ranks;
     double enough = floor * ENOUGH;
     double best = HUGE_VAL, best_crowd = crowds[0], reached = HUGE_VAL;
     for (size_t i = 0; i < sizeof crowds / sizeof *crowds && best > enough; i++) {

@@ -130,10 +130,116 @@ static void bounds_hold_and_answers_are_near_the_optimum(void **state)
     arena_destroy(&scratch);
 }
 
+/* Least T* over the ranks from `rank` on, whatever slots and speeds they have. */
+static double uneven_optimum(uint32_t *held, int32_t rank, const int64_t *subset_load)
+{
+    const layer_problem *problem = &layer.problem;
+    uint32_t all = (1u << problem->num_experts) - 1u, served = 0;
+    double least = 1e300;
+    if (rank == problem->num_ranks) {
+        double worst = 0.0;
+        for (uint32_t ranks = 1; ranks < (1u << rank); ranks++) {
+            uint32_t outside = 0;
+            double speed = 0.0;
+            for (int32_t g = 0; g < rank; g++) {
+                served |= held[g];
+                if ((ranks >> g & 1u) != 0)
+                    speed += problem->rank_speed[g];
+                else
+                    outside |= held[g];
+            }
+            double here = (double)subset_load[all & ~outside] / speed;
+            worst = here > worst ? here : worst;
+        }
+        return served == all ? worst : least;
+    }
+    uint32_t sets[MOST_SETS];
+    int32_t slots = problem->first_slot[rank + 1] - problem->first_slot[rank];
+    int32_t count = list_sets(problem->num_experts, slots, sets);
+    for (int32_t i = 0; i < count; i++) {
+        held[rank] = sets[i];
+        double here = uneven_optimum(held, rank + 1, subset_load);
+        least = here < least ? here : least;
+    }
+    return least;
+}
+
+static void draw_uneven(random_state *random)
+{
+    int32_t ranks = 2 + (int32_t)random_below(random, 2), slots[3], total = 0;
+    case_init(&layer, 3, ranks, 1);
+    for (int32_t g = 0; g < ranks; g++) {
+        slots[g] = 1 + (int32_t)random_below(random, 3);
+        total += slots[g];
+        layer.rank_speed[g] = 1 + (int32_t)random_below(random, 3);
+    }
+    layer.problem.num_experts = total < 5 ? total : 3 + (int32_t)random_below(random, 3);
+    for (int32_t e = 0; e < layer.problem.num_experts; e++)
+        layer.load[e] = (int64_t)random_below(random, 100) * (random_below(random, 3) == 0 ? 5 : 1);
+    for (int32_t g = 0; g < ranks; g++)
+        slots[g] = slots[g] < layer.problem.num_experts ? slots[g] : layer.problem.num_experts;
+    case_finish(&layer, slots);
+}
+
+static void bounds_of_uneven_ranks_hold(void **state)
+{
+    (void)state;
+    random_state random = random_seed(22);
+    arena scratch;
+    arena_init(&scratch, NULL);
+    int best = 0, tight = 0, cases = 0;
+    for (int n = 0; n < 400; n++) {
+        draw_uneven(&random);
+        if (layer.problem.total == 0 || layer.problem.num_slots < layer.problem.num_experts)
+            continue;
+        int64_t subset_load[1 << 5] = {0};
+        uint32_t held[3];
+        for (uint32_t bits = 0; bits < (1u << layer.problem.num_experts); bits++) {
+            for (int32_t e = 0; e < layer.problem.num_experts; e++)
+                subset_load[bits] += (bits >> e & 1u) != 0 ? layer.load[e] : 0;
+        }
+        double mean = (double)layer.problem.total / (double)layer.problem.total_speed;
+        double least = uneven_optimum(held, 0, subset_load) / mean;
+        arena_mark mark = arena_position(&scratch);
+        assert_int_equal(plan_layer_weighted(&layer.problem, &scratch, &layer.answer, NULL), EPLB_OK);
+        assert_null(case_problem(&layer));
+        double reached = case_imbalance(&layer);
+        assert_true(layer.answer.bound <= least * (1.0 + 1e-12));
+        assert_true(reached >= least * (1.0 - 1e-9));
+        cases++;
+        best += reached <= least * (1.0 + 1e-9);
+        tight += layer.answer.bound >= least * (1.0 - 1e-9);
+        arena_rewind(&scratch, mark);
+    }
+    print_message("optimal %d, bound tight %d, of %d\n", best, tight, cases);
+    assert_true(best * 100 >= cases * 99);
+    assert_true(tight * 10 >= cases * 8);
+    arena_destroy(&scratch);
+}
+
+/* One of 38 experts has three quarters of the load, 8 ranks have 4 to 6 slots: two are spare. */
+static void hot_experts_are_seen_on_uneven_ranks(void **state)
+{
+    (void)state;
+    static const int32_t slots[8] = {4, 6, 5, 6, 4, 6, 4, 5};
+    arena scratch;
+    arena_init(&scratch, NULL);
+    case_init(&layer, 38, 8, 1);
+    for (int32_t e = 0; e < 38; e++)
+        layer.load[e] = e == 0 ? 1000 : 10;
+    case_finish(&layer, slots);
+    assert_int_equal(plan_layer_weighted(&layer.problem, &scratch, &layer.answer, NULL), EPLB_OK);
+    assert_true(layer.answer.bound > 1.5); /* three replicas at most: 333 on a rank, where the mean is 171 */
+    assert_true(case_imbalance(&layer) <= layer.answer.bound * 1.001);
+    arena_destroy(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bounds_hold_and_answers_are_near_the_optimum),
+        cmocka_unit_test(bounds_of_uneven_ranks_hold),
+        cmocka_unit_test(hot_experts_are_seen_on_uneven_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
