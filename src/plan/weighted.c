@@ -18,6 +18,7 @@
 #include "plan/policies.h"
 #include "plan/relabel.h"
 #include "plan/sort_loads.h"
+#include "plan/weighted_equal_repair.h"
 #include "plan/weighted_nodes.h"
 #include "plan/weighted_repair.h"
 #include "plan/weighted_spill.h"
@@ -472,15 +473,37 @@ static bool is_complete(const layer_problem *problem, const int32_t *expert, are
     return true;
 }
 
-static eplb_status plan_repair(const layer_problem *problem, const int32_t *homes, double goal,
-                               const weighted_trail *trail, arena *scratch, repaired_plan *plan,
-                               eplb_error *error)
+static bool take_repair(const layer_problem *problem, repaired_plan *plan, arena *scratch)
 {
     size_t slots = (size_t)problem->num_slots;
     plan->answer = (layer_answer){.expert = arena_take(scratch, slots, sizeof(int32_t)),
                                   .quota = arena_take_zero(scratch, slots, sizeof(int64_t)),
                                   .bound = 1.0};
-    if (plan->answer.expert == NULL || plan->answer.quota == NULL)
+    return plan->answer.expert != NULL && plan->answer.quota != NULL;
+}
+
+/* Takes the repair by way of policy equal where that is better. */
+static eplb_status compare_equal_repair(const layer_problem *problem, const weighted_repair_limits *limits,
+                                        arena *scratch, repaired_plan *plan, eplb_error *error)
+{
+    bool found;
+    repaired_plan other = {.complete = true};
+    if (!take_repair(problem, &other, scratch))
+        return out_of_memory(problem, error);
+    eplb_status status =
+        weighted_equal_repair(problem, limits, scratch, &other.answer, &other.result, &found, error);
+    if (status == EPLB_OK && found &&
+        (!plan->complete || other.result.imbalance < plan->result.imbalance - NEGLIGIBLE))
+        *plan = other;
+    return status;
+}
+
+static eplb_status plan_repair(const layer_problem *problem, const int32_t *homes, double goal,
+                               const weighted_trail *trail, arena *scratch, repaired_plan *plan,
+                               eplb_error *error)
+{
+    size_t slots = (size_t)problem->num_slots;
+    if (!take_repair(problem, plan, scratch))
         return out_of_memory(problem, error);
     memcpy(plan->answer.expert, problem->current, slots * sizeof(int32_t));
     weighted_repair_limits limits = {.origin = problem->current,
@@ -492,7 +515,12 @@ static eplb_status plan_repair(const layer_problem *problem, const int32_t *home
     if (!weighted_repair(problem, &limits, scratch, &plan->answer, &plan->result) ||
         !is_complete(problem, plan->answer.expert, scratch, &plan->complete))
         return out_of_memory(problem, error);
-    return EPLB_OK;
+    bool bound_to = homes != NULL || !weighted_nodes_apply(problem);
+    bool limited = problem->max_moves < INT64_MAX || problem->target_imbalance > 0.0;
+    if (!limited || !bound_to || plan->result.imbalance <= goal * (1.0 + NEGLIGIBLE))
+        return EPLB_OK;
+    limits.trail = NULL;
+    return compare_equal_repair(problem, &limits, scratch, plan, error);
 }
 
 /* Limits experts to the nodes where they are, if the current placement keeps groups together but for the
@@ -516,7 +544,7 @@ static const char *repair_reason(const weighted_repair_result *result, double go
     if (result->received > 0)
         return "shares first, then the moves that gain most";
     return result->imbalance > goal * (1.0 + NEGLIGIBLE)
-               ? "shares only: the moves allowed do not lower the maximum"
+               ? "shares only: no moves that lower the maximum were found"
                : "shares of the current placement are enough: nothing moves";
 }
 

@@ -471,6 +471,8 @@ bool weighted_repair(const layer_problem *problem, const weighted_repair_limits 
         problem->work_limit > 0 ? problem->work_limit : SLOT_VISITS / (problem->num_slots + 1) + TRIALS;
     work.flows_left = flows;
     drop_duplicates(&work);
+    for (int32_t slot = 0; slot < problem->num_slots; slot++)
+        work.received += must_receive(&work, slot, work.expert[slot]);
     if (!place_lost(&work, scratch) || !search(&work, limits->max_moves, limits->trail, scratch))
         return false;
     weighted_shares_write(&work.shares, answer->quota);

@@ -433,6 +433,35 @@ static void few_moves_repair_a_drift(void **state)
     assert_true(received < 10 * 20);
 }
 
+/* With few spare slots, or none, experts have to change places; equal shares are shares, too. */
+static void limited_repair_is_never_worse_than_with_equal_shares(void **state)
+{
+    (void)state;
+    random_state random = random_seed(12);
+    for (int n = 0; n < 40; n++) {
+        int32_t ranks = 4 << random_below(&random, 3), slots = 2 + (int32_t)random_below(&random, 6);
+        case_init(&layer, ranks * slots - (int32_t)random_below(&random, (uint32_t)ranks), ranks, slots);
+        draw(&random, 1000);
+        plan();
+        keep_as_current();
+        for (int32_t e = 0; e < layer.problem.num_experts; e++)
+            layer.load[e] = layer.load[e] * (30 + random_below(&random, 140)) / 100;
+        case_refresh(&layer);
+        for (int64_t moves = 1; moves <= 16; moves *= 2) {
+            layer.problem.max_moves = moves;
+            plan();
+            double weighted = case_imbalance(&layer);
+            assert_in_range(case_received(&layer), 0, moves);
+            layer.problem.split = EPLB_SPLIT_EQUAL;
+            eplb_error error;
+            memset(layer.quota, 0, sizeof layer.quota);
+            assert_int_equal(plan_layer_equal(&layer.problem, &scratch, &layer.answer, &error), EPLB_OK);
+            assert_true(weighted <= case_imbalance(&layer) * (1.0 + 1e-9));
+            layer.problem.split = EPLB_SPLIT_WEIGHTED;
+        }
+    }
+}
+
 static void a_target_stops_the_moves(void **state)
 {
     (void)state;
@@ -562,6 +591,7 @@ int main(void)
         cmocka_unit_test(groups_that_do_not_fit_are_placed_anyway),
         cmocka_unit_test(shares_alone_follow_a_small_drift),
         cmocka_unit_test(few_moves_repair_a_drift),
+        cmocka_unit_test(limited_repair_is_never_worse_than_with_equal_shares),
         cmocka_unit_test(a_target_stops_the_moves),
         cmocka_unit_test(lost_experts_need_moves_or_are_listed),
         cmocka_unit_test(a_current_placement_with_duplicates_is_mended),
