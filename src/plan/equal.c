@@ -26,6 +26,7 @@
 #define NEAR         1.006 /* a first search that ends at most so far above the floor is only searched on */
 #define PAIR_STEPS   3     /* of annealing, for work of all slots */
 #define LIMITED_PART 8
+#define SHORT_PART   20 /* of the work goes into each of some starts */
 #define FAR_BELOW    4
 #define DEFAULT_WORK INT64_C(200000)
 #define FEW_SLOTS    4    /* on average on a rank */
@@ -140,11 +141,16 @@ static eplb_status set_aim(equal_plan *plan, bool as_now, arena *scratch, eplb_e
 }
 
 /* Few slots a rank are hard to fill evenly: there is nothing small to fill up with. */
+static bool has_few_slots(const layer_problem *problem)
+{
+    return problem->num_slots <= FEW_SLOTS * problem->num_ranks;
+}
+
 static int64_t default_work(const layer_problem *problem)
 {
     int64_t ranks = problem->num_ranks, slots = problem->num_slots;
     int64_t sweep = 2 * slots * (slots / ranks + 1); /* the swaps around every rank, twice */
-    int64_t hard = slots <= FEW_SLOTS * ranks ? HARD_WORK * slots : 0;
+    int64_t hard = has_few_slots(problem) ? HARD_WORK * slots : 0;
     int64_t least = hard > DEFAULT_WORK ? hard : DEFAULT_WORK;
     return sweep > least ? sweep : least;
 }
@@ -232,42 +238,59 @@ static eplb_status plan_pairs(equal_plan *plan, double *hottest, arena *scratch,
     return search(plan, plan->work_limit / 4, hottest, scratch, error);
 }
 
-/* Start and search from nothing; where the goal is far, also from fewer, larger replicas, and on from the
- * best. The layout has the result. */
-static eplb_status plan_anew(equal_plan *plan, double *hottest, arena *scratch, eplb_error *error)
+/* True if an expert has more work than a rank shall have. */
+static bool has_giant(const equal_plan *plan)
+{
+    for (int32_t e = 0; e < plan->problem->num_experts; e++) {
+        if (replica_work_at(&plan->work, e, 1) > plan->floor)
+            return true;
+    }
+    return false;
+}
+
+/* Starts from fewer, larger replicas until one comes near the floor, each with `work`; the layout has the
+ * best of these and what it had. */
+static eplb_status plan_large(equal_plan *plan, int64_t work, double *hottest, arena *scratch,
+                              eplb_error *error)
 {
     static const double parts[] = {0.97, 0.9, 0.8, 0.65, 0.5};
-    const int64_t num_parts = (int64_t)(sizeof parts / sizeof *parts);
     size_t bytes = (size_t)plan->problem->num_slots * sizeof(int32_t);
     int32_t *best = arena_take(scratch, bytes, 1);
     if (best == NULL)
         return error_memory(error, bytes, "best placement");
-    int64_t quarter = plan->work_limit / 4, part_work = quarter / num_parts;
+    memcpy(best, plan->seats.expert, bytes);
+    for (size_t i = 0; i<sizeof parts / sizeof *parts && * hottest> plan->floor * NEAR; i++) {
+        double reached;
+        eplb_status status = plan_start(plan, parts[i] * plan->floor, work, &reached, scratch, error);
+        if (status != EPLB_OK)
+            return status;
+        if (reached >= *hottest)
+            continue;
+        *hottest = reached;
+        memcpy(best, plan->seats.expert, bytes);
+    }
+    layout_set(&plan->seats, best);
+    return EPLB_OK;
+}
+
+/* Start and search from nothing; where the floor is far, also from fewer, larger replicas, and on from the
+ * best. An expert that needs ranks of its own wants these, where there are small ones to fill up with: then
+ * the first search is as short as theirs. The layout has the result. */
+static eplb_status plan_anew(equal_plan *plan, double *hottest, arena *scratch, eplb_error *error)
+{
     if (pair_counts_apply(plan->problem) && plan->areas.rank_area == NULL) {
         eplb_status paired = plan_start(plan, 0, 0, hottest, scratch, error);
         return paired != EPLB_OK || *hottest <= plan->goal ? paired
                                                            : plan_pairs(plan, hottest, scratch, error);
     }
-    eplb_status status = plan_start(plan, 0, quarter, hottest, scratch, error);
-    if (status != EPLB_OK || *hottest <= plan->goal)
+    int64_t short_work = plan->work_limit / SHORT_PART, end = plan->around.looked + plan->work_limit;
+    int64_t first_work = !has_few_slots(plan->problem) && has_giant(plan) ? short_work : plan->work_limit / 4;
+    eplb_status status = plan_start(plan, 0, first_work, hottest, scratch, error);
+    if (status == EPLB_OK && *hottest > plan->goal)
+        status = plan_large(plan, short_work, hottest, scratch, error);
+    if (status != EPLB_OK || *hottest <= plan->goal || plan->around.looked >= end)
         return status;
-    if (*hottest <= plan->floor * NEAR)
-        return search(plan, plan->work_limit - quarter, hottest, scratch, error);
-    memcpy(best, plan->seats.expert, bytes);
-    for (int64_t i = 0; i < num_parts; i++) {
-        double reached;
-        status = plan_start(plan, parts[i] * plan->floor, part_work, &reached, scratch, error);
-        if (status != EPLB_OK)
-            return status;
-        if (reached < *hottest) {
-            *hottest = reached;
-            memcpy(best, plan->seats.expert, bytes);
-        }
-        if (reached <= plan->goal)
-            return EPLB_OK;
-    }
-    layout_set(&plan->seats, best);
-    return search(plan, plan->work_limit / 2, hottest, scratch, error);
+    return search(plan, end - plan->around.looked, hottest, scratch, error);
 }
 
 static bool has_duplicate(const layer_problem *problem, const int32_t *expert)
