@@ -109,6 +109,7 @@ static int print_json(const diff_run *run, int64_t bytes)
     json_key_int(json, "slots", run->moves.slots);
     json_key_int(json, "received", run->moves.received);
     json_key_int(json, "cross_node", run->moves.cross_node);
+    json_key_int(json, "lost", run->moves.lost);
     json_key_int(json, "bytes", run->moves.received * bytes);
     json_key_int(json, "cross_node_bytes", run->moves.cross_node * bytes);
     json_key_int(json, "rounds", run->cost.rounds);
@@ -181,7 +182,8 @@ const command command_diff = {
     .least_operands = 2,
     .most_operands = 2,
     .text = "Counts slots whose expert changes, experts that a rank receives (it did not hold them before) "
-            "and those of them that no rank of its node held, with their bytes; then the rounds and the time "
+            "those of them that only other nodes held and those that no live rank held, with their bytes; "
+            "then the rounds and the time "
             "the transfers need. Ranks and slots may differ: rank g stays rank g and holds what any of its "
             "slots held; ranks beyond the last of NEW leave and send before they go.\n\n"
             "Layers move one after the other. In a round every rank sends at most one expert and receives at "
@@ -189,7 +191,7 @@ const command command_diff = {
             "senders chosen among the holders to make that least, those on the receiver's node first. Time "
             "is that of the busiest rank and direction, summed over layers. An expert that no live rank "
             "holds comes from storage and is timed as from another node.",
-    .json = "slots, received, cross_node, bytes, cross_node_bytes, rounds, seconds.",
+    .json = "slots, received, cross_node, lost, bytes, cross_node_bytes, rounds, seconds.",
     .examples =
         "eplb diff old.json new.json\neplb diff old.json new.json --model deepseek-v3 --inter-gbps 50 --json",
     .options = diff_options,

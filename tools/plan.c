@@ -15,6 +15,7 @@
 #include "frontier.h"
 #include "io/load.h"
 #include "io/placement.h"
+#include "lost_list.h"
 #include "placement_input.h"
 #include "placement_output.h"
 #include "plan_words.h"
@@ -345,7 +346,9 @@ static void print_report(const plan_run *run)
                             .before = run->before,
                             .cross_node_tokens = run->document.cross_node_tokens,
                             .total_tokens = total_tokens(run->load.load),
-                            .from_current = run->current != NULL};
+                            .from_current = run->current != NULL,
+                            .lost_first = run->document.lost_first,
+                            .lost_experts = run->document.lost_experts};
     plan_report(stdout, run->plan, &figures);
     if (run->values.frontier)
         frontier_report(stdout, run->document.frontier, run->document.num_frontier);
@@ -392,7 +395,11 @@ static int make_document(plan_run *run)
     io_error error;
     if (io_document_from_plan(run->plan, run->current != NULL, &run->document, &error) != EPLB_OK)
         return fail_io(run->self, &error);
-    int status = describe_windows(run);
+    int status = run->document.moves.lost > 0
+                     ? lost_list(run->self, run->current, eplb_plan_placement(run->plan), &run->document)
+                     : PARSED;
+    if (status == PARSED)
+        status = describe_windows(run);
     if (status == PARSED)
         status = describe_nodes(run);
     if (status == PARSED && run->values.frontier)
@@ -512,7 +519,8 @@ const command command_plan = {
         "only), metrics {imbalance [L], mean, worst, lower_bound [L]; with several windows also windows, "
         "window_mean [L], window_p95 [L] and, with --current, before {imbalance [L], window_mean [L], "
         "window_p95 [L]}; on several nodes also cross_node_tokens [L]}, moves {slots, received, "
-        "cross_node} (with --current), frontier (with --frontier), plan_seconds, hash. It is itself a "
+        "cross_node, lost; where experts are lost also lost_experts [L][]} (with --current), frontier (with "
+        "--frontier), plan_seconds, hash. It is itself a "
         "placement file.",
     .exit_no = "with --current and a policy other than deepseek and vllm: nothing better than the current "
                "placement was found, so nothing moves. The plan is written all the same.",

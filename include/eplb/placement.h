@@ -92,9 +92,9 @@ EPLB_API eplb_status eplb_placement_dense_int64(const eplb_placement *placement,
 
 /* What it takes to go from one placement to another, summed over layers. */
 typedef struct eplb_move_count {
-    int64_t slots;                 /* slots whose expert changed, emptied ones included */
-    int64_t received;              /* experts that a rank did not hold before, over layers and ranks */
-    int64_t cross_node;            /* of these, experts that no live rank of the node held before */
+    int64_t slots;      /* slots whose expert changed, emptied ones included */
+    int64_t received;   /* experts that a rank did not hold before, over layers and ranks */
+    int64_t cross_node; /* of these, experts that live ranks held before, but none of the receiver's node */
     int64_t max_received_per_rank; /* largest number of received experts of one rank in one layer */
     int64_t lost; /* received experts that no live rank held before: they must come from storage */
 } eplb_move_count;

@@ -72,7 +72,11 @@ _METRICS = {
     "cross_node_tokens": _Key("numbers"),
 }
 _BEFORE = {key: _Key("numbers") for key in ("imbalance", "window_mean", "window_p95")}
-_MOVES = {key: _Key("integer", needed=True) for key in ("slots", "received", "cross_node")}
+_MOVES = {
+    **{key: _Key("integer", needed=True) for key in ("slots", "received", "cross_node")},
+    "lost": _Key("integer"),
+    "lost_experts": _Key("anything"),
+}
 
 
 def _is_integer(value: Any) -> bool:
@@ -178,7 +182,9 @@ def of_plan(plan: Plan) -> dict[str, Any]:
         content["metrics"]["cross_node_tokens"] = plan.cross_node_tokens().tolist()
     if plan.has_current:
         moves = plan.moves
-        content["moves"] = {"slots": moves.slots, "received": moves.received, "cross_node": moves.cross_node}
+        content["moves"] = {key: getattr(moves, key) for key in ("slots", "received", "cross_node", "lost")}
+        if moves.lost:
+            content["moves"]["lost_experts"] = [experts.tolist() for experts in plan.lost_experts()]
     if plan.spilled:
         content["spilled"] = plan.spilled
     content["plan_seconds"] = plan.seconds

@@ -34,7 +34,7 @@ class Moves(NamedTuple):
     """What it takes to go from one placement to another, summed over layers.
 
     ``slots``: slots whose expert changed. ``received``: experts that a rank did not hold before. ``cross_node``: of these,
-    experts that no live rank of the node held. ``max_received_per_rank``: the most of one rank in one layer. ``lost``:
+    experts that live ranks held, but none of the node. ``max_received_per_rank``: the most of one rank in one layer. ``lost``:
     received experts that no live rank held before, which must come from storage.
     """
 

@@ -38,12 +38,16 @@ class Plan:
     Immutable; threads may share it. Arrays are read-only views that keep the plan alive.
     """
 
-    def __init__(self, handle: Any, load: Load, has_current: bool, sources: Load | None = None) -> None:
+    def __init__(self, handle: Any, load: Load, current: Placement | None, sources: Load | None = None) -> None:
         self._handle = handle
         self._load = load
+        self._current = current
         self._sources = sources
-        self.has_current = has_current
+
+    @property
+    def has_current(self) -> bool:
         """Whether the plan was made from a current placement."""
+        return self._current is not None
 
     @property
     def placement(self) -> Placement:
@@ -94,6 +98,18 @@ class Plan:
     def moves(self) -> Moves:
         """Moves from the current placement that was given; zeros without one."""
         return moves_of(lib.eplb_plan_moves(self._handle))
+
+    def lost_experts(self) -> list[NDArray[np.int64]]:
+        """[L] arrays: experts that no live rank of the current placement holds, which must come from storage."""
+        experts = np.arange(self._load.num_experts)
+        if self._current is None:
+            return [experts[:0] for _ in range(self._shape[0])]
+        was, now = self._current.topology, self.topology
+        sends = was.rank_alive != 0
+        staying = min(was.num_ranks, now.num_ranks)
+        sends[:staying] &= now.rank_alive[:staying] != 0  # those beyond leave, and send before they go
+        held = self._current.physical_to_logical[:, np.repeat(sends, np.diff(was.first_slot))]
+        return [np.setdiff1d(experts, row) for row in held]
 
     def moves_to(self, after: Placement | Plan | SavedPlan) -> Moves:
         """What it takes to go from this plan's placement to another.
@@ -196,7 +212,8 @@ class Plan:
         }
         if self.has_current:
             moves = self.moves
-            figures["experts received"] = f"{moves.received}, {moves.cross_node} from another node"
+            storage = f", {moves.lost} from storage" if moves.lost else ""
+            figures["experts received"] = f"{moves.received}, {moves.cross_node} from another node{storage}"
         return display.html("Plan", figures, self._relative(), "rank")
 
 
@@ -314,4 +331,4 @@ def plan(
         progress=progress,
     )
     handle = request.run(lib.eplb_plan_create, ffi.new("eplb_plan **"), lib.eplb_plan_destroy)
-    return Plan(handle, request.load, request.current is not None, request.sources)
+    return Plan(handle, request.load, request.current, request.sources)

@@ -110,7 +110,7 @@ static int64_t count_rank(comparison *c, int32_t rank, const int32_t *old, const
         received++;
         if (c->node_first[e] == c->node_first[e + 1])
             count->lost++;
-        if (!node_holds(c, e, node))
+        else if (!node_holds(c, e, node))
             count->cross_node++;
     }
     return received;

@@ -4,7 +4,6 @@
  * it refuses itself. */
 #include "plan/request.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -147,20 +146,20 @@ static eplb_status check_sources(const plan_request *request, eplb_error *error)
     return EPLB_OK;
 }
 
-/* Every expert needs a live slot; the experts beyond the last are named. */
+/* Every expert needs a live slot; those beyond the last, by number, are named. */
 static eplb_status check_room(const plan_request *request, eplb_error *error)
 {
     int32_t slots = eplb_topology_num_live_slots(request->topology), experts = request->num_experts;
     if (slots >= experts)
         return EPLB_OK;
-    char list[96];
-    size_t used = 0;
-    list[0] = '\0';
-    for (int32_t e = slots; e < experts && e < slots + 8 && used < sizeof list; e++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%d", e > slots ? ", " : "", e);
-    return error_set(error, EPLB_ERROR_INFEASIBLE, (error_place){-1, slots, -1, -1, slots},
-                     "%d slots on live ranks for %d experts: no room for %d of them, for example %s%s", slots,
-                     experts, experts - slots, list, experts - slots > 8 ? " ..." : "");
+    error_place place = {-1, slots, -1, -1, slots};
+    if (slots == experts - 1)
+        return error_set(error, EPLB_ERROR_INFEASIBLE, place,
+                         "%d slots on live ranks for %d experts: no room for the last of them, %d", slots,
+                         experts, slots);
+    return error_set(error, EPLB_ERROR_INFEASIBLE, place,
+                     "%d slots on live ranks for %d experts: no room for the last %d of them, %d to %d",
+                     slots, experts, experts - slots, slots, experts - 1);
 }
 
 /* Reads parameters of the caller's size over the defaults. */

@@ -88,8 +88,33 @@ def test_saved_plans_compare(load: np.ndarray, tmp_path: pathlib.Path) -> None:
 def test_moves_are_written_with_a_current_placement(load: np.ndarray) -> None:
     old = eplb.Placement.initial(eplb.Topology(8, 5), 6, 32)
     plan = eplb.plan(load, old.topology, current=old)
-    assert plan.to_dict()["moves"] == {key: getattr(plan.moves, key) for key in ("slots", "received", "cross_node")}
+    assert plan.to_dict()["moves"] == {key: getattr(plan.moves, key) for key in ("slots", "received", "cross_node", "lost")}
     assert "moves" not in eplb.plan(load, old.topology).to_dict()
+
+
+def test_lost_experts_are_listed(load: np.ndarray, tmp_path: pathlib.Path) -> None:
+    old = eplb.Placement.initial(eplb.Topology(8, 5), 6, 32)
+    plan = eplb.plan(load, current=old, dead=[3])
+    held = {int(e) for rank, row in enumerate(old.physical_to_logical[0].reshape(8, 5)) if rank != 3 for e in row}
+    assert [sorted(set(range(32)) - held)] * 6 == [experts.tolist() for experts in plan.lost_experts()]
+    moves = plan.to_dict()["moves"]
+    assert moves["lost"] == plan.moves.lost > 0
+    assert moves["lost_experts"] == [experts.tolist() for experts in plan.lost_experts()]
+    plan.save(tmp_path / "plan.json")
+    assert eplb.read_plan(tmp_path / "plan.json").hash == plan.hash
+    assert [experts.size for experts in eplb.plan(load, num_ranks=8, num_slots=40).lost_experts()] == [0] * 6
+
+
+def test_ranks_of_a_current_placement_come_and_go(load: np.ndarray) -> None:
+    old = eplb.plan(load, num_ranks=8, num_slots=48)
+    fewer = eplb.plan(load, num_ranks=7, num_slots=42, current=old)
+    assert fewer.moves == old.moves_to(fewer) and fewer.moves.lost == 0
+    smaller = eplb.plan(load, num_ranks=8, num_slots=40, current=old, max_moves=0)
+    assert smaller.moves.received == 0
+    smaller.placement.check()
+    held = [[set(row) for row in layer.reshape(8, 6)] for layer in old.physical_to_logical]
+    for layer, row in zip(held, smaller.physical_to_logical):
+        assert all(set(now) <= before for now, before in zip(row.reshape(8, 5), layer))
 
 
 def changed(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -140,7 +165,7 @@ WRONG: dict[str, list[Any]] = {
     ],
     "moves": [
         *([], 3, {}, {"slots": 1}, {"slots": 1, "received": 1, "cross_node": -1}),
-        {"slots": 1, "received": 1, "cross_node": 0, "lost": 0},
+        *({"slots": 1, "received": 1, "cross_node": 0, "lost": -1}, {"slots": 1, "received": 1, "cross_node": 0, "away": 0}),
     ],
     "plan_seconds": [-1.0, "1", [], True],
     "spilled": [-1, 1.5, "1"],

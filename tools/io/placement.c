@@ -43,6 +43,8 @@ void io_document_clear(io_document *document)
     free(document->windows.before_imbalance);
     free(document->windows.before_mean);
     free(document->windows.before_percentile95);
+    free(document->lost_first);
+    free(document->lost_experts);
     free(document->frontier);
     memset(document, 0, sizeof *document);
 }

@@ -73,8 +73,10 @@ typedef struct io_document {
     double mean, worst;        /* of imbalance, as the file says; NAN: it does not */
     io_window_figures windows;
     bool has_moves;
-    eplb_move_count moves;       /* slots, received, cross_node */
-    int64_t spilled;             /* replicas outside their group's node */
+    eplb_move_count moves; /* slots, received, cross_node, lost */
+    int64_t *lost_first;   /* [L + 1] where each layer's experts start in lost_experts; written to our */
+    int32_t *lost_experts; /* JSON, not read back; NULL: none is lost */
+    int64_t spilled;       /* replicas outside their group's node */
     io_frontier_point *frontier; /* [num_frontier]; written to our JSON, not read back */
     int32_t num_frontier;
     double plan_seconds; /* < 0: unknown */

@@ -191,7 +191,7 @@ static eplb_status read_metrics(const json_fields *fields, io_document *document
 
 static eplb_status read_moves(const json_fields *fields, io_document *document)
 {
-    static const char *const keys[] = {"slots", "received", "cross_node", NULL};
+    static const char *const keys[] = {"slots", "received", "cross_node", "lost", "lost_experts", NULL};
     document->has_moves = json_has(fields, "moves");
     if (!document->has_moves)
         return EPLB_OK;
@@ -204,6 +204,8 @@ static eplb_status read_moves(const json_fields *fields, io_document *document)
         status = json_get_int(&moves, "received", false, 0, INT64_MAX, &document->moves.received);
     if (status == EPLB_OK)
         status = json_get_int(&moves, "cross_node", false, 0, INT64_MAX, &document->moves.cross_node);
+    if (status == EPLB_OK)
+        status = json_get_int(&moves, "lost", true, 0, INT64_MAX, &document->moves.lost);
     return status;
 }
 
@@ -346,18 +348,34 @@ static void write_frontier(json_writer *json, const io_document *document)
     json_end_array(json);
 }
 
+static void write_moves(json_writer *json, const io_document *document)
+{
+    json_key(json, "moves");
+    json_begin_object(json);
+    json_key_int(json, "slots", document->moves.slots);
+    json_key_int(json, "received", document->moves.received);
+    json_key_int(json, "cross_node", document->moves.cross_node);
+    json_key_int(json, "lost", document->moves.lost);
+    if (document->lost_experts != NULL) {
+        json_key(json, "lost_experts");
+        json_begin_array(json);
+        for (int32_t l = 0; l < document->num_layers; l++) {
+            json_begin_inline_array(json);
+            for (int64_t i = document->lost_first[l]; i < document->lost_first[l + 1]; i++)
+                json_int(json, document->lost_experts[i]);
+            json_end_array(json);
+        }
+        json_end_array(json);
+    }
+    json_end_object(json);
+}
+
 static void write_outcome(json_writer *json, const io_document *document)
 {
     if (document->imbalance != NULL)
         write_metrics(json, document);
-    if (document->has_moves) {
-        json_key(json, "moves");
-        json_begin_object(json);
-        json_key_int(json, "slots", document->moves.slots);
-        json_key_int(json, "received", document->moves.received);
-        json_key_int(json, "cross_node", document->moves.cross_node);
-        json_end_object(json);
-    }
+    if (document->has_moves)
+        write_moves(json, document);
     if (document->num_frontier > 0)
         write_frontier(json, document);
     if (document->spilled > 0)

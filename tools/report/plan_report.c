@@ -7,7 +7,7 @@
 #include "report/summary.h"
 #include "report/table.h"
 
-enum { WORST_LAYERS = 3 };
+enum { WORST_LAYERS = 3, LOST_LAYERS = 8, LOST_EXPERTS = 16 };
 
 static void print_head(FILE *out, int64_t num_windows, const eplb_plan *plan)
 {
@@ -85,6 +85,54 @@ static void print_windows(FILE *out, const plan_figures *figures, const char *be
     (void)fputc('\n', out);
 }
 
+/* "  layer 3: 12, 20, 22 and 4 more" */
+static void print_lost_layer(FILE *out, const plan_figures *figures, int32_t layer)
+{
+    int64_t first = figures->lost_first[layer], count = figures->lost_first[layer + 1] - first;
+    (void)fprintf(out, "  layer %d:", (int)layer);
+    for (int64_t i = 0; i < count && i < LOST_EXPERTS; i++)
+        (void)fprintf(out, "%s %d", i > 0 ? "," : "", (int)figures->lost_experts[first + i]);
+    if (count > LOST_EXPERTS)
+        (void)fprintf(out, " and %" PRId64 " more", count - LOST_EXPERTS);
+    (void)fputc('\n', out);
+}
+
+/* The experts that no rank can send, those of the first layers one by one. */
+static void print_lost(FILE *out, const plan_figures *figures, int32_t layers)
+{
+    const int64_t *first = figures->lost_first;
+    int64_t told = 0, told_layers = 0, all_layers = 0;
+    for (int32_t l = 0; l < layers; l++)
+        all_layers += first[l + 1] > first[l];
+    (void)fputs("lost: ", out);
+    print_count(out, first[layers], "expert");
+    (void)fprintf(out, " that no live rank holds, in ");
+    print_count(out, all_layers, "layer");
+    (void)fputc('\n', out);
+    for (int32_t l = 0; l < layers && told_layers < LOST_LAYERS; l++) {
+        if (first[l + 1] == first[l])
+            continue;
+        print_lost_layer(out, figures, l);
+        told += first[l + 1] - first[l];
+        told_layers++;
+    }
+    if (told < first[layers])
+        (void)fprintf(out, "  and %" PRId64 " in the other layers; --json lists all\n", first[layers] - told);
+}
+
+static void print_moves(FILE *out, const eplb_plan *plan, const plan_figures *figures)
+{
+    eplb_move_count moves = eplb_plan_moves(plan);
+    (void)fputs("\nmoves: ", out);
+    print_count(out, moves.received, "expert");
+    (void)fprintf(out, " received, %" PRId64 " of them from another node", moves.cross_node);
+    if (moves.lost > 0)
+        (void)fprintf(out, ", %" PRId64 " from storage", moves.lost);
+    (void)fprintf(out, "; slots changed: %" PRId64 "\n", moves.slots);
+    if (figures->lost_experts != NULL)
+        print_lost(out, figures, eplb_placement_num_layers(eplb_plan_placement(plan)));
+}
+
 void plan_report(FILE *out, const eplb_plan *plan, const plan_figures *figures)
 {
     static const char *const heads[] = {"<imbalance", "mean", "worst", "layer", NULL};
@@ -101,16 +149,8 @@ void plan_report(FILE *out, const eplb_plan *plan, const plan_figures *figures)
     (void)table_print(out, rows, 2);
     table_destroy(rows);
     print_layers(out, plan, figures->before, layers);
-    if (figures->from_current) {
-        eplb_move_count moves = eplb_plan_moves(plan);
-        (void)fprintf(out,
-                      "\nmoves: %" PRId64 " experts received, %" PRId64
-                      " of them from another node; slots changed: %" PRId64 "\n",
-                      moves.received, moves.cross_node, moves.slots);
-        if (moves.lost > 0)
-            (void)fprintf(out, "lost: %" PRId64 " of them have no live source and must come from storage\n",
-                          moves.lost);
-    }
+    if (figures->from_current)
+        print_moves(out, plan, figures);
     if (figures->cross_node_tokens != NULL && figures->total_tokens > 0.0) {
         double crossing = 0.0;
         for (int32_t l = 0; l < layers; l++)

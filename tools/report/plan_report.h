@@ -18,6 +18,8 @@ typedef struct plan_figures {
     const double *cross_node_tokens; /* [L], or NULL on one node */
     double total_tokens;             /* over all layers */
     bool from_current;               /* before is a current placement, not the start layout */
+    const int64_t *lost_first;       /* [L + 1] */
+    const int32_t *lost_experts;     /* what no rank can send, layer by layer, or NULL: nothing */
 } plan_figures;
 
 /* Prints sizes, imbalance before and after with bound and gap, the worst layers and, when the plan started

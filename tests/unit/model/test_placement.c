@@ -276,7 +276,7 @@ static eplb_move_count count_plainly(const side *before, const side *after, int3
                 near |= sends && node == g * after->nodes / after->ranks;
             }
             received++;
-            count.cross_node += !near;
+            count.cross_node += any && !near;
             count.lost += !any;
         }
         count.received += received;

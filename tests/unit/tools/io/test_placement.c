@@ -17,7 +17,8 @@ static const char *const full_plan =
     " \"shares\": [[0.25, 1, 1, 0.75, 0], [0.5, 1, 1, 0.5, 0]],\n"
     " \"metrics\": {\"imbalance\": [1.5, 1.25], \"mean\": 1.375, \"worst\": 1.5, \"lower_bound\": [1.0, "
     "1.25]},\n"
-    " \"moves\": {\"slots\": 3, \"received\": 2, \"cross_node\": 1}, \"spilled\": 4, \"plan_seconds\": "
+    " \"moves\": {\"slots\": 3, \"received\": 2, \"cross_node\": 1, \"lost\": 1, \"lost_experts\": [[2], "
+    "[]]}, \"spilled\": 4, \"plan_seconds\": "
     "0.125,\n"
     " \"hash\": \"00ff00ff12345678\"}\n";
 
