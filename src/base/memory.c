@@ -1,4 +1,5 @@
 /* Memory: overflow-checked blocks from the injected allocator, and a chunked bump arena.
+ *
  * The arena never returns chunks before it is destroyed, so planning layer after layer allocates only once;
  * take costs O(1). */
 #include "base/memory.h"

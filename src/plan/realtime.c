@@ -1,4 +1,5 @@
 /* Real-time planner: which spare slots hold which experts for one batch, masters fixed.
+ *
  * Ranks above the level T = target * mean export what is above it, from their largest experts; ranks below T
  * have that much room. The two are matched with few pieces, one spare slot each (realtime_fill.c): first so
  * that replicas are few, and if that leaves exports over, so that no slot is wasted. If some remain still, T

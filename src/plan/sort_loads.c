@@ -1,4 +1,5 @@
 /* Stable sort of experts by load.
+ *
  * A radix sort from the low digit up, over as few digits as the largest load has; all histograms come from
  * one pass. For a few items an insertion sort is quicker. Cost: O(n) per digit, about 2 us for 256 experts.
  * Source: Knuth, The Art of Computer Programming 3, 5.2.5. */

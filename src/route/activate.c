@@ -1,4 +1,5 @@
 /* Decode: one replica per active expert, so that no rank reads more experts' weights than it must.
+ *
  * With a load of one per active expert the exact min-max split is whole by itself: it is an optimal
  * semi-matching of experts to ranks. Then tokens are evened out: the rank with most tokens gives an expert
  * away, or exchanges it for a smaller one, as long as no rank goes above the optimum. Microseconds for 256

@@ -1,4 +1,5 @@
 /* The most local of the exact splits: minimum cost flow under the rank capacities of the min-max level.
+ *
  * Each movable expert sends its tokens to one hub per node that holds it, and from there to the ranks. The
  * first tokens into a hub, as many as start on that node, are free, further ones leave their node; the first
  * tokens to a rank, as many as start on it, are free, further ones leave their rank. Costs only grow with the

@@ -1,4 +1,5 @@
 /* LPLB's solver restated, to compare with: affine scaling on the same linear programme in single precision.
+ *
  * Variables: tokens of every movable replica over the total, a slack per rank, the maximum t, and one
  * artificial column that makes x = 1 a start. Rows: each movable expert's tokens are served; each rank's load
  * plus slack is t. Minimise t + 1000 * artificial. A step solves (A X^2 A') y = A X^2 c, takes d = x (c - A'

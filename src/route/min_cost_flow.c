@@ -1,4 +1,5 @@
 /* A small minimum cost flow by the primal-dual method.
+ *
  * Distances from the source by a label-correcting queue; all paths of that length are filled by blocking
  * flows before distances are taken again. With costs of a few units there are few distinct lengths, so few
  * rounds. O(rounds * nodes * arcs) at worst. Source: Ford and Fulkerson 1962; blocking flow of Dinic 1970. */

@@ -1,4 +1,5 @@
 /* Repeat tables: unequal shares for engines that can only split equally.
+ *
  * Such an engine picks table[e][x mod count[e]]; listing a slot several times gives it a larger part. The
  * number of entries that rounds the shares best is chosen per expert, and the entries stand in chairman
  * order, so that an x that counts up is served evenly too. O(L E width replicas). */

@@ -1,4 +1,5 @@
 /* Re-split: the exact min-max split of one batch over a given placement, as a public object.
+ *
  * The flow itself is plan/min_max_split; this file checks counts, translates between slots and live replicas,
  * and keeps every array a solve needs, so that solves never allocate. O(S + E) around the solve. */
 #include "route/resplit.h"

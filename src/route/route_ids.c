@@ -1,4 +1,5 @@
 /* Routing a batch of ids through a table: eplb_select_next, for many ids at once.
+ *
  * A large batch follows links between the places of the rows instead of comparing counters with lengths,
  * which takes half the time. O(ids), with links O(ids + E). */
 #include <eplb/route.h>

@@ -1,4 +1,5 @@
 /* One layer's table: shares, or quotas of a batch, to weights, rows and what selection needs beside them.
+ *
  * A row is as long as rounds the shares best within the limit (row.c); with the rule `nearest` the weights
  * are first cut to the part of the router's own source (source_part.c). O(S + sum of rows * replicas). */
 #include "route/router.h"

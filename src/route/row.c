@@ -1,4 +1,5 @@
 /* Rows: whole quotas in proportion to shares, and the order that keeps every prefix within one token of them.
+ *
  * Quotas are largest remainders over the row length that rounds best. The order is earliest deadline first:
  * the j-th entry of i may stand from position floor((j-1) L / q) and must stand before ceil(j L / q); serving
  * the nearest deadline meets all of them, so each prefix is off by less than 1. O(length * count). Source:

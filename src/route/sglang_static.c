@@ -1,4 +1,5 @@
 /* SGLang's `static` dispatch: one slot per source rank and expert, restated for comparison.
+ *
  * Per expert every rank takes its own replica, else the first replica of its node when the node has some but
  * not all of them; the ranks left share out the replicas: as many full rounds as fit, the remainder drawn
  * without replacement, all shuffled. The draws are those of Python's `random` with seed 42, layer by layer

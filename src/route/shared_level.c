@@ -1,4 +1,5 @@
 /* Shared-expert levelling: where each token's shared expert runs when every rank holds it.
+ *
  * All tokens start at home. The largest load comes down to the level that the routed loads, the sources that
  * keep theirs and the mean allow; a price stops it earlier: one step down costs one remote token per rank
  * above the level. What leaves its rank stays on its node while that has room below the level; the rest goes

@@ -1,4 +1,5 @@
 /* The part of each replica's quota that each source rank gets.
+ *
  * Three rounds, each as much as possible: a replica serves its own rank, then its node, then whoever is left.
  * The first round does not hurt the second, because a token served on its own rank is also served on its
  * node; so both the tokens that stay on their rank and those that stay on their node are the most these
