@@ -9,7 +9,7 @@
 
 #include <eplb/eplb.h>
 
-#include "../testing.h"
+#include "../nouns.h"
 #include "base/random.h"
 
 #define MOST_RANKS   12
@@ -131,12 +131,7 @@ static bool draw(random_case *c, uint64_t seed)
     ranks.rank_node = c->rank_node;
     ranks.rank_alive = c->rank_alive;
     assert_int_equal(eplb_topology_create(&c->topology, &ranks, NULL, NULL), EPLB_OK);
-    eplb_load_params counts;
-    eplb_load_params_init(&counts, sizeof counts);
-    counts.num_layers = 1;
-    counts.num_experts = c->num_experts;
-    counts.counts = c->load;
-    assert_int_equal(eplb_load_create(&c->loads, &counts, NULL, NULL), EPLB_OK);
+    c->loads = case_load(1, 1, c->num_experts, c->load);
     c->has_current = chance(c, 60);
     if (c->has_current) {
         draw_current(c);

@@ -13,7 +13,7 @@
 
 #include <eplb/eplb.h>
 
-#include "../testing.h"
+#include "../nouns.h"
 #include "base/random.h"
 
 enum { MOST_RANKS = 8, MOST_EXPERTS = 24, MOST_SLOTS = MOST_RANKS * 6, MOST_LAYERS = 2, MOST_WINDOWS = 5 };
@@ -103,15 +103,7 @@ static eplb_load *draw_load(random_case *c)
         for (int32_t l = 0; l < c->layers; l++, next += c->experts)
             memcpy(next, c->counts[t][l], (size_t)c->experts * sizeof *next);
     }
-    eplb_load_params params;
-    eplb_load_params_init(&params, sizeof params);
-    params.num_windows = c->windows;
-    params.num_layers = c->layers;
-    params.num_experts = c->experts;
-    params.counts = packed;
-    eplb_load *load;
-    assert_int_equal(eplb_load_create(&load, &params, NULL, NULL), EPLB_OK);
-    return load;
+    return case_load(c->windows, c->layers, c->experts, packed);
 }
 
 static void draw_wishes(random_case *c)

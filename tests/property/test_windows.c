@@ -9,7 +9,7 @@
 
 #include <eplb/eplb.h>
 
-#include "../testing.h"
+#include "../nouns.h"
 #include "base/random.h"
 
 enum { MOST_WINDOWS = 8, MOST_EXPERTS = 32, MOST_RANKS = 6, MOST_SLOTS = 5, CASES = 1500 };
@@ -91,14 +91,7 @@ static void draw_case(window_case *c)
     }
     draw_counts(c);
     c->params.work_limit = pick(0, 1) == 0 ? 500 : 3000;
-    eplb_load_params params;
-    eplb_load_params_init(&params, sizeof params);
-    params.num_windows = c->windows;
-    params.num_layers = 1;
-    params.num_experts = c->experts;
-    params.counts = c->counts;
-    c->load = NULL;
-    assert_int_equal(eplb_load_create(&c->load, &params, NULL, NULL), EPLB_OK);
+    c->load = case_load(c->windows, 1, c->experts, c->counts);
     c->current = NULL;
     if (pick(0, 1) == 0)
         assert_int_equal(eplb_placement_create_initial(&c->current, c->topology, 1, c->experts, NULL, NULL),
@@ -256,18 +249,8 @@ static void test_more_moves(void **state)
         window_case c = {.experts = 16, .ranks = 6, .slots = 24};
         c.windows = pick(i % 2 == 0 ? 1 : 2, MOST_WINDOWS);
         draw_counts(&c);
-        eplb_topology_params ranks;
-        eplb_load_params params;
-        eplb_topology_params_init(&ranks, sizeof ranks);
-        eplb_load_params_init(&params, sizeof params);
-        ranks.num_ranks = c.ranks;
-        ranks.slots_per_rank = c.slots / c.ranks;
-        assert_int_equal(eplb_topology_create(&c.topology, &ranks, NULL, NULL), EPLB_OK);
-        params.num_windows = c.windows;
-        params.num_layers = 1;
-        params.num_experts = c.experts;
-        params.counts = c.counts;
-        assert_int_equal(eplb_load_create(&c.load, &params, NULL, NULL), EPLB_OK);
+        c.topology = case_topology(c.ranks, 1, c.slots / c.ranks);
+        c.load = case_load(c.windows, 1, c.experts, c.counts);
         assert_int_equal(eplb_placement_create_initial(&c.current, c.topology, 1, c.experts, NULL, NULL),
                          EPLB_OK);
         eplb_plan_params_init(&c.params, sizeof c.params);
@@ -292,17 +275,9 @@ enum {
 
 static eplb_load *draw_load(int64_t *counts, int32_t windows)
 {
-    eplb_load *load = NULL;
-    eplb_load_params params;
-    eplb_load_params_init(&params, sizeof params);
     for (int32_t i = 0; i < windows * NODE_EXPERTS; i++)
         counts[i] = pick(0, 3) == 0 ? pick(0, 4000) : pick(0, 400);
-    params.num_windows = windows;
-    params.num_layers = 1;
-    params.num_experts = NODE_EXPERTS;
-    params.counts = counts;
-    assert_int_equal(eplb_load_create(&load, &params, NULL, NULL), EPLB_OK);
-    return load;
+    return case_load(windows, 1, NODE_EXPERTS, counts);
 }
 
 /* Spilled replicas of a plan from a current one that kept the limit, or that scattered every group. */
@@ -338,13 +313,7 @@ static void test_nodes_with_current(void **state)
 {
     (void)state;
     dice = random_seed(41);
-    eplb_topology *topology = NULL;
-    eplb_topology_params params;
-    eplb_topology_params_init(&params, sizeof params);
-    params.num_ranks = NODE_RANKS;
-    params.num_nodes = NODE_NODES;
-    params.slots_per_rank = 5;
-    assert_int_equal(eplb_topology_create(&topology, &params, NULL, NULL), EPLB_OK);
+    eplb_topology *topology = case_topology(NODE_RANKS, NODE_NODES, 5);
     for (int i = 0; i < NODE_CASES; i++) {
         bool scattered = pick(0, 2) == 0;
         check_nodes(topology, EPLB_SPLIT_BATCH, scattered);
@@ -388,18 +357,8 @@ static void draw_tiny(window_case *c)
     *c = (window_case){.windows = TINY_WINDOWS, .experts = TINY_EXPERTS, .ranks = TINY_RANKS};
     for (int32_t i = 0; i < TINY_WINDOWS * TINY_EXPERTS; i++)
         c->counts[i] = pick(1, 100);
-    eplb_topology_params ranks;
-    eplb_topology_params_init(&ranks, sizeof ranks);
-    ranks.num_ranks = TINY_RANKS;
-    ranks.slots_per_rank = TINY_SLOTS;
-    assert_int_equal(eplb_topology_create(&c->topology, &ranks, NULL, NULL), EPLB_OK);
-    eplb_load_params params;
-    eplb_load_params_init(&params, sizeof params);
-    params.num_windows = TINY_WINDOWS;
-    params.num_layers = 1;
-    params.num_experts = TINY_EXPERTS;
-    params.counts = c->counts;
-    assert_int_equal(eplb_load_create(&c->load, &params, NULL, NULL), EPLB_OK);
+    c->topology = case_topology(TINY_RANKS, 1, TINY_SLOTS);
+    c->load = case_load(TINY_WINDOWS, 1, TINY_EXPERTS, c->counts);
 }
 
 /* The search aims at windows to come, so the recorded ones need not be met exactly: the excess over the

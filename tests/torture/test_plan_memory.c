@@ -7,7 +7,7 @@
 #include <eplb/eplb.h>
 
 #include "allocator.h"
-#include "testing.h"
+#include "nouns.h"
 
 enum { LAYERS = 3, EXPERTS = 8, RANKS = 4, SLOTS = 12, WINDOWS = 2 };
 
@@ -24,20 +24,9 @@ static void set_up(fixture *f)
     for (int i = 0; i < WINDOWS * LAYERS * EXPERTS; i++)
         counts[i] = i * 7 % 11;
     const int32_t dead[1] = {2};
-    eplb_topology_params topology;
-    eplb_topology_params_init(&topology, sizeof topology);
-    topology.num_ranks = RANKS;
-    topology.num_nodes = 2;
-    topology.slots_per_rank = SLOTS / RANKS;
-    assert_int_equal(eplb_topology_create(&f->topology, &topology, NULL, NULL), EPLB_OK);
+    f->topology = case_topology(RANKS, 2, SLOTS / RANKS);
     assert_int_equal(eplb_topology_with_dead(&f->fewer, f->topology, dead, 1, NULL, NULL), EPLB_OK);
-    eplb_load_params load;
-    eplb_load_params_init(&load, sizeof load);
-    load.num_windows = WINDOWS;
-    load.num_layers = LAYERS;
-    load.num_experts = EXPERTS;
-    load.counts = counts;
-    assert_int_equal(eplb_load_create(&f->load, &load, NULL, NULL), EPLB_OK);
+    f->load = case_load(WINDOWS, LAYERS, EXPERTS, counts);
     assert_int_equal(eplb_placement_create_initial(&f->current, f->topology, LAYERS, EXPERTS, NULL, NULL),
                      EPLB_OK);
 }

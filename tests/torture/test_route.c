@@ -1,5 +1,5 @@
 /* Every allocation of the route room fails once: the call reports it and leaves nothing behind. */
-#include "testing.h"
+#include "nouns.h"
 
 #include <eplb/eplb.h>
 
@@ -14,13 +14,7 @@ typedef struct world {
 
 static world make_world(void)
 {
-    world w;
-    eplb_topology_params params;
-    eplb_topology_params_init(&params, sizeof params);
-    params.num_ranks = RANKS;
-    params.num_nodes = 2;
-    params.slots_per_rank = SLOTS / RANKS;
-    assert_int_equal(eplb_topology_create(&w.topology, &params, NULL, NULL), EPLB_OK);
+    world w = {.topology = case_topology(RANKS, 2, SLOTS / RANKS)};
     assert_int_equal(eplb_placement_create_initial(&w.placement, w.topology, 2, EXPERTS, NULL, NULL),
                      EPLB_OK);
     return w;

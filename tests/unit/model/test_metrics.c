@@ -2,7 +2,7 @@
 
 #include <eplb/eplb.h>
 
-#include "testing.h"
+#include "nouns.h"
 
 typedef struct fixture {
     eplb_topology *topology;
@@ -26,13 +26,7 @@ static void set_up(fixture *f, const uint8_t *alive)
     assert_int_equal(eplb_placement_create(&f->placement, f->topology, 1, 4,
                                            alive != NULL ? dead_slots : slots, NULL, NULL),
                      EPLB_OK);
-    eplb_load_params load;
-    eplb_load_params_init(&load, sizeof load);
-    load.num_windows = 2;
-    load.num_layers = 1;
-    load.num_experts = 4;
-    load.counts = counts;
-    assert_int_equal(eplb_load_create(&f->load, &load, NULL, NULL), EPLB_OK);
+    f->load = case_load(2, 1, 4, counts[0]);
 }
 
 static void tear_down(fixture *f)
@@ -101,31 +95,18 @@ static void test_cross_node_tokens(void **state)
     const int64_t counts[3] = {8, 4, 2}, by_rank[2][3] = {{6, 4, 0}, {2, 0, 0}};
     const int32_t slots[4] = {0, 1, 0, 2};
     const double shares[4] = {0.25, 1.0, 0.75, 1.0};
-    eplb_topology_params params;
-    eplb_topology_params_init(&params, sizeof params);
-    params.num_ranks = params.num_nodes = params.slots_per_rank = 2;
-    eplb_topology *topology;
+    eplb_topology *topology = case_topology(2, 2, 2);
+    eplb_load *load = case_load(1, 1, 3, counts), *sources = case_load(2, 1, 3, by_rank[0]);
     eplb_placement *placement;
-    assert_int_equal(eplb_topology_create(&topology, &params, NULL, NULL), EPLB_OK);
     assert_int_equal(eplb_placement_create(&placement, topology, 1, 3, slots, NULL, NULL), EPLB_OK);
-    eplb_load_params load_params;
-    eplb_load_params_init(&load_params, sizeof load_params);
-    load_params.num_layers = 1;
-    load_params.num_experts = 3;
-    load_params.counts = counts;
-    eplb_load *load, *sources;
-    assert_int_equal(eplb_load_create(&load, &load_params, NULL, NULL), EPLB_OK);
-    load_params.num_windows = 2;
-    load_params.counts = by_rank;
-    assert_int_equal(eplb_load_create(&sources, &load_params, NULL, NULL), EPLB_OK);
     double crossing;
     assert_int_equal(eplb_cross_node_tokens(load, placement, NULL, NULL, &crossing, NULL, NULL), EPLB_OK);
     assert_true(crossing == 3.0); /* half of 1's and of 2's */
     assert_int_equal(eplb_cross_node_tokens(load, placement, shares, NULL, &crossing, NULL, NULL), EPLB_OK);
     assert_true(crossing == 5.0); /* and a quarter of 0's */
     assert_int_equal(eplb_cross_node_tokens(load, placement, NULL, sources, &crossing, NULL, NULL), EPLB_OK);
-    assert_true(crossing ==
-                3.0); /* a quarter of 0's, none of 1's, half of 2's: evenly where no source is known */
+    /* a quarter of 0's, none of 1's, half of 2's: evenly where no source is known */
+    assert_true(crossing == 3.0);
     eplb_error error;
     assert_int_equal(eplb_cross_node_tokens(load, placement, NULL, load, &crossing, NULL, &error),
                      EPLB_ERROR_INVALID);

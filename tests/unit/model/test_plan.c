@@ -4,7 +4,7 @@
 #include <eplb/eplb.h>
 
 #include "model/plan_parts.h"
-#include "testing.h"
+#include "nouns.h"
 
 /* Two layers, three experts, two ranks of two slots. */
 typedef struct fixture {
@@ -19,11 +19,7 @@ static void set_up(fixture *f)
 {
     const int32_t slots[2][4] = {{0, 1, 0, 2}, {2, 1, 0, 1}};
     const double shares[2][4] = {{0.25, 1.0, 0.75, 1.0}, {1.0, 0.5, 1.0, 0.5}};
-    eplb_topology_params params;
-    eplb_topology_params_init(&params, sizeof params);
-    params.num_ranks = 2;
-    params.slots_per_rank = 2;
-    assert_int_equal(eplb_topology_create(&f->topology, &params, NULL, NULL), EPLB_OK);
+    f->topology = case_topology(2, 1, 2);
     memcpy(f->slots, slots, sizeof slots);
     memcpy(f->shares, shares, sizeof shares);
     f->bound[0] = f->bound[1] = 1.0;

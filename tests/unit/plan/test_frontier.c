@@ -4,7 +4,7 @@
 #include <eplb/eplb.h>
 
 #include "../../allocator.h"
-#include "../../testing.h"
+#include "../../nouns.h"
 #include "base/random.h"
 
 enum { LAYERS = 3, EXPERTS = 24, RANKS = 6, PER_RANK = 5, SLOTS = RANKS * PER_RANK };
@@ -17,37 +17,21 @@ typedef struct fixture {
     eplb_plan_params params;
 } fixture;
 
-static eplb_load *make_load(const int64_t *counts)
-{
-    eplb_load_params params;
-    eplb_load *load;
-    eplb_load_params_init(&params, sizeof params);
-    params.num_layers = LAYERS;
-    params.num_experts = EXPERTS;
-    params.counts = counts;
-    assert_int_equal(eplb_load_create(&load, &params, NULL, NULL), EPLB_OK);
-    return load;
-}
-
 static int set_up(void **state)
 {
     fixture *f = calloc(1, sizeof *f);
     random_state random = random_seed(3);
-    eplb_topology_params ranks;
-    eplb_topology_params_init(&ranks, sizeof ranks);
-    ranks.num_ranks = RANKS;
-    ranks.slots_per_rank = PER_RANK;
-    assert_int_equal(eplb_topology_create(&f->topology, &ranks, NULL, NULL), EPLB_OK);
+    f->topology = case_topology(RANKS, 1, PER_RANK);
     for (int i = 0; i < LAYERS * EXPERTS; i++)
         f->counts[i] = 50 + random_below(&random, 1000);
-    eplb_load *old = make_load(f->counts);
+    eplb_load *old = case_load(1, LAYERS, EXPERTS, f->counts);
     eplb_plan_params_init(&f->params, sizeof f->params);
     f->params.policy = "equal";
     assert_int_equal(eplb_plan_create(&f->before, old, f->topology, &f->params, NULL, NULL), EPLB_OK);
     eplb_load_destroy(old);
     for (int i = 0; i < LAYERS * EXPERTS; i++)
         f->counts[i] = f->counts[i] * (60 + random_below(&random, 80)) / 100;
-    f->load = make_load(f->counts);
+    f->load = case_load(1, LAYERS, EXPERTS, f->counts);
     f->params.current = eplb_plan_placement(f->before);
     *state = f;
     return 0;

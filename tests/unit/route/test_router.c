@@ -1,6 +1,6 @@
 /* Router: tables deliver what they promise, never a dead slot, and readers see whole tables while they are
  * replaced. */
-#include "testing.h"
+#include "nouns.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -224,23 +224,12 @@ static void nearest_keeps_the_balance(void **state)
 static void nearest_follows_the_sources(void **state)
 {
     (void)state;
-    eplb_topology_params tp;
-    eplb_topology_params_init(&tp, sizeof tp);
-    tp.num_ranks = 2;
-    tp.slots_per_rank = 1;
-    eplb_topology *topology;
-    assert_int_equal(eplb_topology_create(&topology, &tp, NULL, NULL), EPLB_OK);
+    eplb_topology *topology = case_topology(2, 1, 1);
     int32_t held[2] = {0, 0};
     int64_t counts[2] = {300, 100}; /* tokens of the one expert that start on rank 0 and on rank 1 */
     eplb_placement *placement;
     assert_int_equal(eplb_placement_create(&placement, topology, 1, 1, held, NULL, NULL), EPLB_OK);
-    eplb_load_params lp;
-    eplb_load_params_init(&lp, sizeof lp);
-    lp.num_windows = 2;
-    lp.num_layers = lp.num_experts = 1;
-    lp.counts = counts;
-    eplb_load *sources;
-    assert_int_equal(eplb_load_create(&sources, &lp, NULL, NULL), EPLB_OK);
+    eplb_load *sources = case_load(2, 1, 1, counts);
     for (int32_t g = 0; g < 2; g++) {
         eplb_router *router = make_router(placement, EPLB_ROUTE_NEAREST, g, 256);
         assert_int_equal(eplb_router_update(router, 0, 1, placement, NULL, sources, NULL), EPLB_OK);
@@ -451,12 +440,7 @@ static void *read_tables(void *argument)
 static void readers_see_old_or_new(void **state)
 {
     (void)state;
-    eplb_topology_params tp;
-    eplb_topology_params_init(&tp, sizeof tp);
-    tp.num_ranks = 8;
-    tp.slots_per_rank = 8;
-    eplb_topology *topology;
-    assert_int_equal(eplb_topology_create(&topology, &tp, NULL, NULL), EPLB_OK);
+    eplb_topology *topology = case_topology(8, 1, 8);
     int32_t held[2][64], where[2][64];
     for (int32_t e = 0; e < 64; e++) {
         where[0][e] = e;

@@ -1,5 +1,5 @@
 /* SGLang's static table: answers of an independent statement of the rule with Python's own random module. */
-#include "testing.h"
+#include "nouns.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,14 +9,8 @@
 static eplb_placement *make_placement(int32_t layers, int32_t experts, int32_t ranks, int32_t nodes,
                                       int32_t slots, const int32_t *held)
 {
-    eplb_topology_params params;
-    eplb_topology_params_init(&params, sizeof params);
-    params.num_ranks = ranks;
-    params.num_nodes = nodes;
-    params.slots_per_rank = slots;
-    eplb_topology *topology;
+    eplb_topology *topology = case_topology(ranks, nodes, slots);
     eplb_placement *placement;
-    assert_int_equal(eplb_topology_create(&topology, &params, NULL, NULL), EPLB_OK);
     assert_int_equal(eplb_placement_create(&placement, topology, layers, experts, held, NULL, NULL), EPLB_OK);
     eplb_topology_destroy(topology);
     return placement;

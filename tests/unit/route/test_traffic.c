@@ -1,5 +1,5 @@
 /* Traffic: distinct ranks and nodes per token and the send matrix, by hand and against sets. */
-#include "testing.h"
+#include "nouns.h"
 
 #include <string.h>
 
@@ -7,22 +7,10 @@
 
 #include "base/random.h"
 
-static eplb_topology *make_topology(void)
-{
-    eplb_topology_params params;
-    eplb_topology_params_init(&params, sizeof params);
-    params.num_ranks = 4;
-    params.num_nodes = 2;
-    params.slots_per_rank = 2;
-    eplb_topology *topology;
-    assert_int_equal(eplb_topology_create(&topology, &params, NULL, NULL), EPLB_OK);
-    return topology;
-}
-
 static void by_hand(void **state)
 {
     (void)state;
-    eplb_topology *topology = make_topology();
+    eplb_topology *topology = case_topology(4, 2, 2);
     /* Rank 0: two slots of rank 0, one of rank 1. Rank 1: ranks 3 and 2, one choice dropped. */
     int32_t slots[6] = {0, 1, 2, 7, -1, 5}, source[2] = {0, 1};
     eplb_traffic traffic = {0};
@@ -41,7 +29,7 @@ static void by_hand(void **state)
 static void against_sets(void **state)
 {
     (void)state;
-    eplb_topology *topology = make_topology();
+    eplb_topology *topology = case_topology(4, 2, 2);
     random_state random = random_seed(61);
     for (int round = 0; round < 2000; round++) {
         int32_t slots[5], source = (int32_t)random_below(&random, 4);
@@ -66,7 +54,7 @@ static void against_sets(void **state)
 static void bad_ids_add_nothing(void **state)
 {
     (void)state;
-    eplb_topology *topology = make_topology();
+    eplb_topology *topology = case_topology(4, 2, 2);
     eplb_traffic traffic = {0}, zero = {0};
     eplb_error error;
     int32_t slots[2] = {0, 8}, source[2] = {0, 4};

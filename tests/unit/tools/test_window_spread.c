@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "testing.h"
+#include "nouns.h"
 
 enum { WINDOWS = 20 };
 
@@ -18,19 +18,8 @@ typedef struct fixture {
 static fixture start(int32_t windows, int32_t layers, int32_t experts, const int64_t *counts,
                      int32_t slots_per_rank, const int32_t *slots)
 {
-    fixture f;
-    eplb_load_params load_params;
-    eplb_topology_params ranks;
-    eplb_load_params_init(&load_params, sizeof load_params);
-    load_params.num_windows = windows;
-    load_params.num_layers = layers;
-    load_params.num_experts = experts;
-    load_params.counts = counts;
-    eplb_topology_params_init(&ranks, sizeof ranks);
-    ranks.num_ranks = 2;
-    ranks.slots_per_rank = slots_per_rank;
-    assert_int_equal(eplb_load_create(&f.load, &load_params, NULL, NULL), EPLB_OK);
-    assert_int_equal(eplb_topology_create(&f.topology, &ranks, NULL, NULL), EPLB_OK);
+    fixture f = {.load = case_load(windows, layers, experts, counts),
+                 .topology = case_topology(2, 1, slots_per_rank)};
     assert_int_equal(eplb_placement_create(&f.placement, f.topology, layers, experts, slots, NULL, NULL),
                      EPLB_OK);
     return f;
