@@ -433,22 +433,18 @@ static bool repair_row(bench_report *report, int32_t layers, double sigma, const
 
 /* --- recorded layers --------------------------------------------------------------------------------- */
 
-static bool trace_rows(bench_report *report, const bench_options *options)
+static bool trace_rows(bench_report *report, const trace_load *trace)
 {
-    trace_load trace;
-    if (!trace_load_read(&trace, options, 0))
-        return false;
-    int64_t *sum = trace_load_sum(&trace);
+    int64_t *sum = trace_load_sum(trace);
     bool good = sum != NULL;
     for (int32_t ranks = 8; good && ranks <= 64; ranks *= 2) {
-        int32_t per_rank = (trace.experts + ranks - 1) / ranks + 1;
-        const plan_shape shape = {trace.layers, trace.experts, ranks * per_rank, ranks, 1, 1};
+        int32_t per_rank = (trace->experts + ranks - 1) / ranks + 1;
+        const plan_shape shape = {trace->layers, trace->experts, ranks * per_rank, ranks, 1, 1};
         char name[64];
         (void)snprintf(name, sizeof name, "trace.ep%d.%dslots", ranks, shape.slots);
         good = add_quality(report, name, &shape, sum);
     }
     free(sum);
-    trace_load_clear(&trace);
     return good;
 }
 
@@ -471,8 +467,12 @@ int bench_weighted(bench_report *report, const bench_options *options)
     int32_t layers = options->quick ? 2 : 58;
     int repetitions = options->repetitions > 0 ? options->repetitions : options->quick ? 3 : 101;
     repetitions = repetitions < MOST_REPETITIONS ? repetitions : MOST_REPETITIONS;
+    trace_load trace;
+    if (!trace_load_read(&trace, options, 0))
+        return 2;
     bool good = balance_rows(report, layers) && node_rows(report, layers) && speed_row(report, layers) &&
-                trace_rows(report, options) && drift_rows(report, layers) && repair_rows(report, layers) &&
+                trace_rows(report, &trace) && drift_rows(report, layers) && repair_rows(report, layers) &&
                 time_rows(report, repetitions);
+    trace_load_clear(&trace);
     return good ? 0 : 3;
 }

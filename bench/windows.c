@@ -288,13 +288,10 @@ static bool stream_default_ranks(stream *s)
     return stream_ranks(s, ranks, s->experts / ranks + 1);
 }
 
-static bool run_stream(bench_report *report, const bench_options *options)
+static bool run_stream(bench_report *report, const bench_options *options, const trace_load *trace)
 {
-    trace_load trace;
-    if (!trace_load_read(&trace, options, 0))
-        return false;
     /* the stream releases the counts */
-    stream s = {trace.counts, trace.windows, trace.layers, trace.experts, NULL};
+    stream s = {trace->counts, trace->windows, trace->layers, trace->experts, NULL};
     bool good = stream_default_ranks(&s);
     int32_t step = PLANNED + JUDGED, end = options->quick && s.windows > 2 * step ? 2 * step : s.windows;
     for (int i = 0; good && i < STREAM_CONTENDERS; i++) {
@@ -313,11 +310,17 @@ static bool run_stream(bench_report *report, const bench_options *options)
 
 int bench_windows(bench_report *report, const bench_options *options)
 {
-    if (!run_topics(report, "topics_bursty", 1.0, options->quick) ||
-        !run_topics(report, "topics_mild", 10.0, options->quick) ||
-        !run_topics(report, "topics_static", 100.0, options->quick))
-        return 3;
-    if (options->trace_path == NULL && access(TRACE_LOAD_SHIPPED, R_OK) != 0)
-        return 0; /* a bench may run away from the sources */
-    return run_stream(report, options) ? 0 : 3;
+    trace_load trace = {.counts = NULL};
+    /* a bench may run away from the sources */
+    bool has_stream = options->trace_path != NULL || access(TRACE_LOAD_SHIPPED, R_OK) == 0;
+    if (has_stream && !trace_load_read(&trace, options, 0))
+        return 2;
+    bool good = run_topics(report, "topics_bursty", 1.0, options->quick) &&
+                run_topics(report, "topics_mild", 10.0, options->quick) &&
+                run_topics(report, "topics_static", 100.0, options->quick);
+    if (!good)
+        trace_load_clear(&trace);
+    else if (has_stream)
+        good = run_stream(report, options, &trace);
+    return good ? 0 : 3;
 }
