@@ -8,6 +8,8 @@
 
 enum { MAX_DECIMALS = 9 };
 
+#define TOO_LONG "the list is too long"
+
 /* One number of the list: mantissa / 10^decimals. */
 typedef struct number {
     int64_t mantissa;
@@ -62,33 +64,45 @@ static bool append(numbers *list, number value, int32_t most)
     return true;
 }
 
-/* One item between commas: N, N-M or NxC. Returns what is wrong, or NULL. */
+static const char *what_is_expected(list_rule rule)
+{
+    return rule.decimals ? "expected plain numbers like 1,0.8 or 1x24,0.8x8, without exponents or ranges"
+                         : "expected numbers like 0,3,8-11 or 9x3,8";
+}
+
+/* Appends first .. last. Returns what is wrong, or NULL. */
+static const char *append_range(numbers *list, int64_t first, int64_t last, list_rule rule)
+{
+    if (last < first)
+        return "a range runs from a whole number up to a greater one";
+    for (; first <= last; first++)
+        if (!append(list, (number){first, 0}, rule.most_values))
+            return TOO_LONG;
+    return NULL;
+}
+
+/* One item between commas: N, N-M (not with decimals) or NxC. Returns what is wrong, or NULL. */
 static const char *read_item(const char **text, list_rule rule, numbers *list)
 {
-    static const char *const malformed = "expected numbers like 0,3,8-11 or 9x3,8";
-    static const char *const too_long = "the list is too long";
+    const char *malformed = what_is_expected(rule);
     number value, other = {1, 0};
     if (!read_number(text, rule.decimals, &value))
         return malformed;
     char sign = **text;
+    if (sign == '-' && rule.decimals)
+        return malformed;
     if (sign == '-' || sign == 'x') {
         (*text)++;
         if (!read_number(text, false, &other))
             return malformed;
     }
-    if (sign == '-') {
-        if (value.decimals != 0 || other.mantissa < value.mantissa)
-            return "a range runs from a whole number up to a greater one";
-        for (; value.mantissa <= other.mantissa; value.mantissa++)
-            if (!append(list, value, rule.most_values))
-                return too_long;
-        return NULL;
-    }
+    if (sign == '-')
+        return append_range(list, value.mantissa, other.mantissa, rule);
     if (sign == 'x' && other.mantissa < 1)
         return "a repeat count is at least 1";
     for (int64_t i = 0; i < (sign == 'x' ? other.mantissa : 1); i++)
         if (!append(list, value, rule.most_values))
-            return too_long;
+            return TOO_LONG;
     return NULL;
 }
 
@@ -159,7 +173,7 @@ static const char *read_items(const char *text, list_rule rule, numbers *list)
         if (*text == '\0')
             break;
         if (*text++ != ',')
-            return "expected numbers like 0,3,8-11 or 9x3,8";
+            return what_is_expected(rule);
     }
     return rule.decimals && !make_whole(list, rule.most) ? "a number has too many digits" : NULL;
 }

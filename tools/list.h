@@ -10,7 +10,8 @@
 typedef struct list_rule {
     int64_t least, most; /* of each value */
     int32_t most_values;
-    bool decimals; /* "1.5": values are returned as whole numbers in the same proportion, at most `most` */
+    bool decimals; /* "1.5", no ranges: values are returned as whole numbers in the same proportion, at most
+                      `most` */
 } list_rule;
 
 /* Parses `text` into a new array *values of *count >= 1 numbers, to be freed by the caller. On failure

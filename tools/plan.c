@@ -42,8 +42,8 @@ static const option_row plan_options[] = {
         "and vllm refuse that"),
     ROW("nodes", 0, OPTION_INTEGER, "N", cluster.nodes, 1, EPLB_MAX_RANKS,
         "Nodes; rank g is on node g * N / G. Default 1"),
-    ROW("groups", 0, OPTION_INTEGER, "g", groups, 0, EPLB_MAX_EXPERTS,
-        "Expert groups of node-limited routing; experts of a group stay on one node. Default: none"),
+    ROW("groups", 0, OPTION_INTEGER, "g", groups, 1, EPLB_MAX_EXPERTS,
+        "Expert groups of node-limited routing; experts of a group stay on one node. Default: none (1)"),
     ROW("policy", 0, OPTION_TEXT, "P", policy, 0, 0, "Who plans; see below. Default: auto"),
     ROW("split", 0, OPTION_CHOICE, "equal|weighted|batch", split, 0, 0,
         "How an expert's tokens are divided among its replicas: equally, by shares that the plan gives, or "
@@ -61,7 +61,8 @@ static const option_row plan_options[] = {
         "With --current: show the imbalance that 0, 1, 2, 4, ... moves a layer reach, whatever the target. "
         "With windows, on each of them. In JSON: frontier [{max_moves, received, cross_node, mean, worst}]"),
     ROW("spill", 0, OPTION_INTEGER, "K", spill, 0, EPLB_MAX_SLOTS,
-        "Up to K replicas a layer may live outside their group's node. Default 0"),
+        "With --groups and several nodes: up to K replicas a layer may live outside their group's node. "
+        "Default 0"),
     ROW("dead", 0, OPTION_TEXT, "LIST", cluster.dead, 0, 0, "Ranks that are dead: their slots stay empty"),
     ROW("rank-slots", 0, OPTION_TEXT, "LIST", cluster.rank_slots, 0, 0,
         "Slots of each rank, such as 9x31,8; implies --ranks and --slots"),
@@ -70,9 +71,11 @@ static const option_row plan_options[] = {
     ROW("cost", 0, OPTION_TEXT, "tokens|tiles|activated", cost, 0, 0,
         "What a rank's time grows with: tokens (the default), tokens rounded up to a tile, activated "
         "replicas, or a mixture with whole weights such as tokens=1,activated=300"),
-    ROW("tile", 0, OPTION_INTEGER, "N", tile, 1, 1 << 20, "Tokens of a tile. Default 128"),
+    ROW("tile", 0, OPTION_INTEGER, "N", tile, 1, 1 << 20, "With --cost tiles: tokens of a tile. Default 128"),
     ROW("sources", 0, OPTION_FILE, "FILE", sources, 0, 0,
-        "Tokens by source rank, [G,L,E], for plans that watch cross-node traffic"),
+        "With several nodes: tokens by source rank, [G,L,E], for the cross-node tokens; with --spill the "
+        "plan "
+        "watches them. Default: tokens start evenly on all ranks"),
     ROW("threads", 0, OPTION_INTEGER, "N", threads, 1, 1024,
         "Threads; the layers are divided among them and the answer is the same. Default 1"),
     ROW("work-limit", 0, OPTION_INTEGER, "N", work_limit, 1, 1e15,
@@ -169,6 +172,29 @@ static int read_sources(plan_run *run)
         return PARSED;
     if (io_load_read(run->values.sources, &options, &run->sources, &error) != EPLB_OK)
         return fail_io(run->self, &error);
+    const eplb_load *sources = run->sources.load, *load = run->load.load;
+    int32_t ranks = eplb_topology_num_ranks(run->topology), layers = eplb_load_num_layers(load);
+    int32_t experts = eplb_load_num_experts(load);
+    if (eplb_load_num_windows(sources) != ranks || eplb_load_num_layers(sources) != layers ||
+        eplb_load_num_experts(sources) != experts)
+        return complain(run->self, "%s: tokens by source rank have shape [%d, %d, %d]: expected [%d, %d, %d]",
+                        run->values.sources, (int)eplb_load_num_windows(sources),
+                        (int)eplb_load_num_layers(sources), (int)eplb_load_num_experts(sources), (int)ranks,
+                        (int)layers, (int)experts);
+    return PARSED;
+}
+
+/* What means something on several nodes alone. */
+static int check_nodes(const plan_run *run)
+{
+    const plan_values *values = &run->values;
+    bool one = eplb_topology_num_nodes(run->topology) == 1;
+    if (values->spill > 0 && (one || run->params.num_groups <= 1))
+        return complain(run->self,
+                        "--spill needs --groups and --nodes: without groups bound to nodes no replica "
+                        "is outside its node");
+    if (values->sources != NULL && one)
+        return complain(run->self, "--sources needs --nodes: on one node no token crosses");
     return PARSED;
 }
 
@@ -179,6 +205,8 @@ static int read_inputs(plan_run *run)
     if (status == PARSED)
         status = cluster_topology(run->self, &run->values.cluster, given ? &run->current_file : NULL,
                                   &run->topology);
+    if (status == PARSED)
+        status = check_nodes(run);
     if (status == PARSED)
         status = read_load(run);
     if (status == PARSED)
@@ -212,7 +240,7 @@ static int make_plan(plan_run *run)
     progress_view view = {.started = clock_seconds(), .percent = -1};
     eplb_error error;
     run->params.current = run->current;
-    run->params.sources = run->sources.load;
+    run->params.sources = run->values.spill > 0 ? run->sources.load : NULL; /* else for the figures alone */
     run->params.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
     run->params.progress_context = &view;
     eplb_status made =
@@ -438,11 +466,14 @@ static int read_params(plan_run *run)
     params->num_threads = (int32_t)values->threads;
     params->work_limit = values->work_limit;
     params->time_limit_seconds = values->time_budget;
-    params->cost.tile_tokens = (int32_t)values->tile;
+    if (values->tile > 0)
+        params->cost.tile_tokens = (int32_t)values->tile;
     int status =
         values->max_moves != NULL ? plan_parse_max_moves(run->self, values->max_moves, params) : PARSED;
     if (status == PARSED && values->cost != NULL)
         status = plan_parse_cost(run->self, values->cost, &params->cost);
+    if (status == PARSED && values->tile > 0 && params->cost.tiles == 0)
+        return complain(run->self, "--tile goes with --cost tiles: no tiles are counted");
     return status;
 }
 
@@ -468,10 +499,8 @@ static int check_usage(const plan_run *run)
 
 static int plan_command(const command *self, int argc, char **argv)
 {
-    plan_run run = {
-        .self = self,
-        .values = {
-            .policy = "auto", .split = -1, .format = -1, .threads = 1, .tile = 128, .first_layer = -1}};
+    plan_run run = {.self = self,
+                    .values = {.policy = "auto", .split = -1, .format = -1, .threads = 1, .first_layer = -1}};
     char **operands;
     int count;
     int status = options_parse(self, argc, argv, &run.values, &operands, &count);

@@ -288,7 +288,7 @@ def plan(
     tile : int
         Tokens of a tile.
     sources : [G, L, E], optional
-        Tokens by source rank.
+        Tokens by source rank, on several nodes: for :meth:`Plan.cross_node_tokens`, and with ``spill`` for the plan.
     threads : int
         Threads; the answer is the same for any number.
     work_limit : int

@@ -156,6 +156,7 @@ class Request:
         for given in (load, sources):
             if isinstance(given, Load):  # an array was checked just now
                 given._check()
+        self._check_sources()
         self._policy = ffi.new("char[]", _name(policy, "policy").encode("utf-8", "replace"))
         self._progress = _Progress(progress) if progress is not None else _poll()
         self._context = ffi.NULL if self._progress is None else ffi.new_handle(self._progress)
@@ -170,12 +171,24 @@ class Request:
         params.max_moves = _limit(max_moves_total, "max_moves_total")
         params.target_imbalance = target
         params.max_spill = arrays.size(spill, "spill")
-        params.sources = ffi.NULL if self.sources is None else self.sources._handle
+        # Without spilled replicas sources change no plan: they are for its cross-node tokens alone.
+        params.sources = ffi.NULL if self.sources is None or params.max_spill == 0 else self.sources._handle
         params.num_threads = arrays.size(threads, "threads")
         params.work_limit = arrays.size(work_limit, "work_limit", 2**63 - 1)
         params.time_limit_seconds = time_budget
         params.progress = ffi.NULL if self._progress is None else lib.eplb_python_progress
         params.progress_context = self._context
+
+    def _check_sources(self) -> None:
+        """Sources mean something on several nodes, and have the shape of the plan."""
+        if self.sources is None:
+            return
+        if self.topology.num_nodes == 1:
+            raise InvalidError("sources need several nodes: on one no token crosses")
+        shape = (self.sources.num_windows, self.sources.num_layers, self.sources.num_experts)
+        expected = (self.topology.num_ranks, self.load.num_layers, self.load.num_experts)
+        if shape != expected:
+            raise InvalidError(f"sources have shape {list(shape)}: expected {list(expected)}, tokens by source rank")
 
     def run(self, create: Any, out: Any, destroy: Any) -> Any:
         """Calls an eplb_*_create; an exception of the progress callback comes out as it went in."""

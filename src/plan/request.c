@@ -102,8 +102,8 @@ static eplb_status check_honours(const plan_request *request, eplb_error *error)
         const char *refusal;
     } rules[] = {
         {params->target_imbalance > 0.0, HONOURS_TARGET, "it does not stop at a target imbalance"},
-        {params->max_spill > 0, HONOURS_SPILL, "it puts no replica outside its group's node (max_spill)"},
-        {params->sources != NULL, HONOURS_SOURCES, "it does not look at where tokens start (sources)"},
+        {params->max_spill > 0, HONOURS_SPILL, "it puts no replica outside its group's node"},
+        {params->sources != NULL, HONOURS_SOURCES, "it does not look at where tokens start"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (rules[i].asked && (request->policy->honours & rules[i].honour) == 0)
@@ -111,9 +111,9 @@ static eplb_status check_honours(const plan_request *request, eplb_error *error)
                               request->policy->name, rules[i].refusal);
     }
     if (params->sources != NULL && params->max_spill == 0)
-        return error_text(error, EPLB_ERROR_UNSUPPORTED,
-                          "where tokens start (sources) decides which replicas to put outside their group's "
-                          "node, and max_spill allows none");
+        return error_text(
+            error, EPLB_ERROR_UNSUPPORTED,
+            "where tokens start decides which replicas to put outside their group's node, and none may be");
     return EPLB_OK;
 }
 

@@ -99,6 +99,20 @@ def test_sources_have_an_effect(load: np.ndarray, rng: np.random.Generator) -> N
     assert plans[0].hash != plans[1].hash
 
 
+def test_sources_without_spill_are_for_the_cross_node_tokens(load: np.ndarray) -> None:
+    one_node = np.zeros((8, 6, 32), dtype=np.int64)
+    one_node[:4] = 100
+    options: dict[str, Any] = {"num_ranks": 8, "num_slots": 40, **NODES}
+    even, given = eplb.plan(load, **options), eplb.plan(load, **options, sources=one_node)
+    assert even.hash == given.hash
+    expected = even.placement.cross_node_tokens(load, even.shares, one_node)
+    assert given.cross_node_tokens().tolist() == expected.tolist() != even.cross_node_tokens().tolist()
+    with pytest.raises(eplb.InvalidError, match="several nodes"):
+        eplb.plan(load, num_ranks=8, num_slots=40, sources=one_node)
+    with pytest.raises(eplb.InvalidError, match=r"shape \[7, 6, 32\]: expected \[8, 6, 32\]"):
+        eplb.plan(load, **options, sources=one_node[:7])
+
+
 def test_spilled_replicas_are_told(load: np.ndarray) -> None:
     plan = eplb.plan(load, num_ranks=8, num_slots=40, spill=2, **NODES)
     assert 0 < plan.spilled <= 12 and plan.to_dict()["spilled"] == plan.spilled

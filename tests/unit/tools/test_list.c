@@ -71,8 +71,10 @@ static void test_refused(void **state)
     expect_refused("0,1", speeds, "entry 0 is too small");
     expect_refused("0.00001,1000", speeds, "entry 0 is too small");
     expect_refused("0.5-2", speeds, "range");
-    expect_refused("1.2.3", speeds, "expected numbers");
-    expect_refused("0.0000000001", speeds, "expected numbers");
+    expect_refused("1-2", speeds, "without exponents or ranges");
+    expect_refused("1e3", speeds, "without exponents or ranges");
+    expect_refused("1.2.3", speeds, "expected plain numbers");
+    expect_refused("0.0000000001", speeds, "expected plain numbers");
 }
 
 int main(void)
