@@ -2,7 +2,7 @@
 """Run command-line cases kept as files.
 
 A case is a folder with
-    cmd                      a shell script; `eplb` is on the PATH, $DATA is tests/data, $CASE is the folder itself,
+    cmd                      a shell script; `eplb` is on the PATH, $EXAMPLES is examples/, $CASE is the folder itself,
                              the working directory is empty and private
     expected.stdout          what it must print, exactly; absent means it must be silent
     expected.stderr          likewise
@@ -30,7 +30,6 @@ def run(case: pathlib.Path, eplb: pathlib.Path) -> subprocess.CompletedProcess[b
         environment = dict(
             os.environ,
             PATH=f"{eplb.parent}{os.pathsep}{os.environ['PATH']}",
-            DATA=str(HERE.parent / "data"),
             CASE=str(case),
             EXAMPLES=str(HERE.parent.parent / "examples"),
             LC_ALL="C",
