@@ -13,14 +13,7 @@
 #include "benches.h"
 #include "synthetic.h"
 
-enum {
-    MOST_EXPERTS = 1024,
-    MOST_SLOTS = 4096,
-    MOST_RANKS = 512,
-    BATCHES = 200,
-    QUICK_BATCHES = 5,
-    NO_TRACE_LAYERS = 8
-};
+enum { MOST_EXPERTS = 1024, MOST_RANKS = 512, BATCHES = 200, QUICK_BATCHES = 5, NO_TRACE_LAYERS = 8 };
 
 /* Top-6 of 64 experts, drawn in proportion to lognormal weights without putting back. */
 static bool draw_trace(batch_trace *trace)

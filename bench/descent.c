@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct descent {
-    int32_t experts, ranks, k;
+    int32_t ranks, k;
     const double *weight; /* [experts] load / mean */
     int32_t *expert;      /* [ranks * k] */
     int32_t *count;       /* [experts] */
@@ -143,9 +143,11 @@ int descent_frontier(const int64_t *load, int32_t experts, int32_t ranks, int32_
 {
     size_t slots = (size_t)ranks * (size_t)k;
     double *weight = malloc((size_t)experts * sizeof *weight), mean = 0;
-    descent state = {
-        experts, ranks, k, weight, malloc(slots * sizeof(int32_t)), calloc((size_t)experts, sizeof(int32_t)),
-        {0}};
+    descent state = {.ranks = ranks,
+                     .k = k,
+                     .weight = weight,
+                     .expert = malloc(slots * sizeof *state.expert),
+                     .count = calloc((size_t)experts, sizeof *state.count)};
     bool good = weight != NULL && state.expert != NULL && state.count != NULL;
     for (int32_t e = 0; good && e < experts; e++)
         mean += (double)load[e] / ranks;

@@ -65,7 +65,6 @@ enum { EXACT, WARM, LPLB, LOCAL, NUM_TIMED };
 
 typedef struct timed_batch {
     const split_case *shape;
-    const eplb_placement *placement;
     eplb_resplit *resplit;
     int64_t *sources; /* [G, E] */
     int inner;        /* calls per measurement */
