@@ -81,7 +81,8 @@ static const option_row plan_options[] = {
     ROW("work-limit", 0, OPTION_INTEGER, "N", work_limit, 1, 1e15,
         "At most N search steps a layer. Default: the policy's"),
     ROW("time-budget", 0, OPTION_NUMBER, "SEC", time_budget, 1e-6, 1e6,
-        "Stop searching after this wall-clock time. The answer then depends on the clock"),
+        "Stop searching after this wall-clock time, divided evenly over the layers; what one leaves goes to "
+        "the next ones. The answer then depends on the clock"),
     ROW("array", 0, OPTION_TEXT, "NAME", array, 0, 0,
         "Array of an .npz to read; default counts, load or the only one"),
     ROW("topk", 0, OPTION_FLAG, NULL, topk, 0, 0, "LOAD is token routing [N,L,K]: count it"),

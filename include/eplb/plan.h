@@ -58,8 +58,8 @@ typedef struct eplb_plan_params {
                                       NULL: they start evenly on all ranks */
     int32_t num_threads;           /* 1 (default): none is started; the layers are divided among them */
     int64_t work_limit;            /* counted search steps per layer; 0: the policy's default */
-    double time_limit_seconds;     /* wall clock for the whole plan; 0: none. With one, the answer depends on
-                                      the clock */
+    double time_limit_seconds;     /* wall clock for the whole plan, divided evenly over the layers; 0: none.
+                                      With one, the answer depends on the clock */
     eplb_progress_function progress; /* or NULL */
     void *progress_context;
 } eplb_plan_params;

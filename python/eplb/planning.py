@@ -294,7 +294,7 @@ def plan(
     work_limit : int
         Counted search steps per layer; 0 is the policy's default.
     time_budget : float
-        Seconds; 0 is none. With it the answer depends on the clock.
+        Seconds, divided evenly over the layers; 0 is none. With it the answer depends on the clock.
     progress : callable, optional
         Called with (done, total); returning False cancels (:class:`CancelledError`). Without one, Ctrl-C is still seen
         between layers in the main thread.

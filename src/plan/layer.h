@@ -53,7 +53,15 @@ typedef struct layer_problem {
      * EPLB_ERROR_CANCELLED. */
     bool (*should_stop)(void *context);
     void *stop_context;
+    /* Part of the layer's time that is used up, 0 .. 1, by the same context; NULL where time has no limit. */
+    double (*time_used)(void *context);
 } layer_problem;
+
+/* The same; 0 where time has no limit. */
+static inline double layer_time_used(const layer_problem *problem)
+{
+    return problem->time_used != NULL ? problem->time_used(problem->stop_context) : 0.0;
+}
 
 /* Whether the rank holds the expert in a slot that it is to lose, and in no other. `cut_off` as above. */
 static inline bool layer_is_cut_off(const layer_problem *problem, const uint64_t *cut_off, int32_t rank,

@@ -3,7 +3,8 @@
  * Layers are handed out in order under one lock, which also serialises the progress callback; each thread has
  * an arena that it rewinds after every layer. Which thread visits a layer does not change its answer. When a
  * layer fails no later one is started, and the lowest failure is reported: the one that a single thread
- * meets. */
+ * meets. A time limit is divided evenly over the layers that have not begun; what one leaves goes to the next
+ * ones. */
 #include "plan/layer_loop.h"
 
 #include <pthread.h>
@@ -25,6 +26,13 @@ typedef struct layer_loop {
     eplb_error error;
 } layer_loop;
 
+/* One layer's time. */
+typedef struct layer_watch {
+    layer_loop *loop;
+    double begun;
+    double end; /* 0: no limit */
+} layer_watch;
+
 double plan_clock(void)
 {
     struct timespec now;
@@ -42,11 +50,12 @@ static void report(layer_loop *loop)
         loop->cancelled = true;
 }
 
-/* Polled by searches: cancelled, or the time is up. */
+/* Polled by searches: cancelled, or the layer's time is up. */
 static bool should_stop(void *context)
 {
-    layer_loop *loop = context;
-    if (loop->progress->deadline > 0.0 && plan_clock() >= loop->progress->deadline)
+    const layer_watch *watch = context;
+    layer_loop *loop = watch->loop;
+    if (watch->end > 0.0 && plan_clock() >= watch->end)
         return true;
     if (loop->request->params.progress == NULL)
         return false;
@@ -57,12 +66,36 @@ static bool should_stop(void *context)
     return cancelled;
 }
 
+static double time_used(void *context)
+{
+    const layer_watch *watch = context;
+    double all = watch->end - watch->begun, used = plan_clock() - watch->begun;
+    return used >= all ? 1.0 : used / all;
+}
+
+/* Starts the watch of a layer that is about to begin; the lock is held. Layers that have not begun are
+ * divided among the threads. */
+static void start_watch(layer_loop *loop, layer_watch *watch)
+{
+    plan_progress *progress = loop->progress;
+    int64_t waiting = progress->total - progress->begun++, threads = loop->request->params.num_threads;
+    *watch = (layer_watch){.loop = loop};
+    if (!(progress->deadline > 0.0))
+        return;
+    watch->begun = plan_clock();
+    double left = progress->deadline - watch->begun;
+    watch->end =
+        threads >= waiting ? progress->deadline : watch->begun + left * (double)threads / (double)waiting;
+}
+
 /* The next layer to plan; -1: none. */
-static int32_t hand_out(layer_loop *loop)
+static int32_t hand_out(layer_loop *loop, layer_watch *watch)
 {
     (void)pthread_mutex_lock(&loop->lock);
     bool going = loop->status == EPLB_OK && !loop->cancelled && loop->next < loop->request->num_layers;
     int32_t layer = going ? loop->next++ : -1;
+    if (going)
+        start_watch(loop, watch);
     (void)pthread_mutex_unlock(&loop->lock);
     return layer;
 }
@@ -81,14 +114,16 @@ static void hand_in(layer_loop *loop, int32_t layer, eplb_status status, const e
     (void)pthread_mutex_unlock(&loop->lock);
 }
 
-static eplb_status visit_one(layer_loop *loop, int32_t layer, arena *scratch, eplb_error *error)
+static eplb_status visit_one(layer_loop *loop, layer_watch *watch, int32_t layer, arena *scratch,
+                             eplb_error *error)
 {
     layer_problem problem;
     eplb_status status = layer_problem_create(&problem, loop->request, layer, scratch, error);
     if (status != EPLB_OK)
         return status;
     problem.should_stop = should_stop;
-    problem.stop_context = loop;
+    problem.stop_context = watch;
+    problem.time_used = watch->end > 0.0 ? time_used : NULL;
     return loop->visit(loop->context, &problem, scratch, error);
 }
 
@@ -98,9 +133,10 @@ static void *work(void *context)
     arena scratch;
     arena_init(&scratch, &loop->allocator);
     arena_mark start = arena_position(&scratch);
-    for (int32_t layer = hand_out(loop); layer >= 0; layer = hand_out(loop)) {
+    layer_watch watch;
+    for (int32_t layer = hand_out(loop, &watch); layer >= 0; layer = hand_out(loop, &watch)) {
         eplb_error error = {0};
-        eplb_status status = visit_one(loop, layer, &scratch, &error);
+        eplb_status status = visit_one(loop, &watch, layer, &scratch, &error);
         hand_in(loop, layer, status, &error);
         arena_rewind(&scratch, start);
     }

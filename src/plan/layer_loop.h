@@ -16,6 +16,7 @@ typedef struct plan_answers {
 /* How far a request is: shared by the passes over its layers. */
 typedef struct plan_progress {
     double deadline; /* monotonic; 0: none */
+    int64_t begun;   /* layers handed out in all passes */
     int64_t done;    /* layers visited in all passes */
     int64_t total;   /* layers to visit in all passes */
 } plan_progress;
@@ -25,8 +26,9 @@ typedef eplb_status (*layer_visitor)(void *context, layer_problem *problem, aren
                                      eplb_error *error);
 
 /* Visits every layer once, on up to params.num_threads threads; calls for different layers may run at the
- * same time. On failure the error of the lowest failing layer is reported, whatever the number of threads.
- * Errors: the visitor's, CANCELLED, SYSTEM, MEMORY. */
+ * same time. With a deadline every layer gets an even part of the time that is left when it begins. On
+ * failure the error of the lowest failing layer is reported, whatever the number of threads. Errors: the
+ * visitor's, CANCELLED, SYSTEM, MEMORY. */
 eplb_status visit_layers(const plan_request *request, layer_visitor visit, void *context,
                          plan_progress *progress, const eplb_allocator *allocator, eplb_error *error);
 

@@ -15,7 +15,8 @@
 
 #define SEED          UINT64_C(5)
 #define COUNT_STEPS   8    /* one step in so many changes a count */
-#define POLL_STEPS    4096 /* steps between looks at the clock */
+#define POLL_STEPS    4096 /* steps between questions whether to stop */
+#define CLOCK_STEPS   256  /* steps between looks at the clock, where time is limited */
 #define REFRESH_STEPS 1024 /* changes between fresh sums */
 
 static size_t at(const risk_search *search, int32_t row)
@@ -154,7 +155,8 @@ eplb_status risk_search_init(risk_search *search, const layer_problem *problem, 
                              const window_risk *risk, const risk_aim *aim, arena *scratch, eplb_error *error)
 {
     size_t experts = (size_t)problem->num_experts, ranks = (size_t)problem->num_ranks;
-    *search = (risk_search){.problem = problem, .seats = seats, .aim = *aim, .width = risk->width};
+    *search =
+        (risk_search){.problem = problem, .seats = seats, .aim = *aim, .width = risk->width, .until = 1.0};
     search->stride = search->width + 4;
     size_t stride = (size_t)search->stride;
     search->whole = arena_take_zero(scratch, experts * stride, sizeof(float));
@@ -339,16 +341,45 @@ static void try_one(risk_search *search, random_state *random, bool count, doubl
     }
 }
 
+/* How a search cools down: with its steps, or with the clock where that is faster. */
+typedef struct cooling {
+    double heat;
+    double start, time; /* part of the layer's time used before, and allowed */
+    double gone;        /* of that time */
+    double pace;        /* steps that the time allows, of all; fewer steps start less hot */
+} cooling;
+
+/* Looks at the clock. */
+static void cool(cooling *c, const layer_problem *problem, int64_t step, int64_t steps)
+{
+    if (problem->time_used == NULL || step % CLOCK_STEPS != 0)
+        return;
+    c->gone = c->time > 0.0 ? (layer_time_used(problem) - c->start) / c->time : 1.0;
+    double part = (double)step / (double)steps;
+    c->pace = part < c->gone ? part / c->gone : 1.0;
+}
+
+static double heat_at(const cooling *c, int64_t step, int64_t steps)
+{
+    double left = 1.0 - (double)step / (double)steps;
+    left = 1.0 - c->gone < left ? 1.0 - c->gone : left;
+    return c->heat * c->pace * left * left;
+}
+
 void risk_search_anneal(risk_search *search, int64_t steps, double heat)
 {
     random_state random = random_seed(SEED);
     const layer_problem *problem = search->problem;
+    double start = layer_time_used(problem);
+    cooling c = {.heat = heat, .start = start, .time = search->until - start, .pace = 1.0};
     for (int64_t step = 0; step < steps; step++) {
         if (step % POLL_STEPS == 0 && problem->should_stop != NULL &&
             problem->should_stop(problem->stop_context))
             break;
-        double left = 1.0 - (double)step / (double)steps;
-        try_one(search, &random, step % COUNT_STEPS == 0, heat * left * left);
+        cool(&c, problem, step, steps);
+        if (c.gone >= 1.0)
+            break;
+        try_one(search, &random, step % COUNT_STEPS == 0, heat_at(&c, step, steps));
     }
     sum_everything(search);
 }

@@ -25,6 +25,7 @@ typedef struct risk_search {
     int32_t max_outside;        /* replicas allowed outside their expert's area */
     const uint64_t *home;       /* [G, words] what ranks hold now, or NULL: moves are free */
     int64_t purse;              /* received experts allowed, with `home` */
+    double until;               /* annealing ends when so much of the layer's time is used; 1 at first */
 
     int32_t outside;
     int64_t received;
@@ -49,8 +50,8 @@ eplb_status risk_search_init(risk_search *search, const layer_problem *problem, 
 /* Reads the layout after layout_set or other changes from outside. O(S width + G E / 64). */
 void risk_search_read(risk_search *search);
 /* Looks at `steps` random changes: swaps of two slots and changes of counts. Worse ones are taken with a
- * probability that falls to nothing; at first an excess of `heat` times the total has one in e. Limits are
- * kept. O(steps width). */
+ * probability that falls to nothing with the steps, or with the time if that is short; at first an excess of
+ * `heat` times the total has one in e. Limits are kept. O(steps width). */
 void risk_search_anneal(risk_search *search, int64_t steps, double heat);
 /* Makes the best change around the riskiest ranks per received expert, within the purse; false: none helps.
  */

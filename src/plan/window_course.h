@@ -11,6 +11,7 @@ typedef struct window_course {
     const layer_problem *problem;
     const window_aim *aim;
     int64_t steps; /* of a search */
+    double until;  /* part of the layer's time that the next search may use up */
     replica_work work;
     layout seats;
     window_risk risk;
@@ -44,6 +45,13 @@ eplb_status window_course_bind(window_course *course, arena *scratch, eplb_error
 void window_course_anneal(window_course *course, int64_t steps, double heat, bool moves_count, int64_t purse);
 /* `found` by search from nothing. Errors: INFEASIBLE, MEMORY. */
 eplb_status window_course_search(window_course *course, arena *scratch, eplb_error *error);
+
+/* Gives the next search an even part, of `parts`, of the layer's time that is left. */
+static inline void window_course_share_time(window_course *course, int64_t parts)
+{
+    double used = layer_time_used(course->problem);
+    course->until = used + (1.0 - used) / (double)parts;
+}
 
 #define WINDOW_PERFECT (1.0 + 1e-9)
 

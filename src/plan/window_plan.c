@@ -263,6 +263,7 @@ void window_course_anneal(window_course *course, int64_t steps, double heat, boo
     search->purse = purse;
     risk_search_read(search);
     search->max_outside = problem->max_spill;
+    search->until = course->until;
     risk_search_anneal(search, steps, heat);
     memcpy(course->found, course->seats.expert, (size_t)problem->num_slots * sizeof(int32_t));
 }
@@ -304,6 +305,7 @@ static eplb_status search_spilled(window_course *course, arena *scratch, eplb_er
         status = spill_start(course, rooms[i], scratch, error);
         if (status != EPLB_OK)
             break;
+        window_course_share_time(course, (int64_t)(sizeof rooms / sizeof *rooms - i));
         window_course_anneal(course, course->steps, HEAT, false, INT64_MAX);
         status = relabel_and_compare(
             course, "spill: replicas outside their group's node take what nodes cannot even out", scratch,
@@ -390,7 +392,7 @@ static eplb_status find_bound(window_course *course, double *bound, arena *scrat
 eplb_status window_plan(const layer_problem *problem, const window_aim *aim, arena *scratch,
                         layer_answer *answer, eplb_error *error)
 {
-    window_course course = {.problem = problem, .aim = aim, .bound = 1.0};
+    window_course course = {.problem = problem, .aim = aim, .until = 1.0, .bound = 1.0};
     if (!problem->plain_cost)
         return error_text(error, EPLB_ERROR_UNSUPPORTED,
                           "policy %s: it plans for tokens only, not for tiles or activated replicas",

@@ -44,11 +44,22 @@ static eplb_status descend(window_course *course, int64_t budget, arena *scratch
     return status;
 }
 
+/* How many budgets there are from this one on. */
+static int64_t budgets_left(const layer_problem *problem, int64_t budget)
+{
+    int64_t most = problem->max_moves < problem->num_slots ? problem->max_moves : problem->num_slots,
+            left = 1;
+    while ((budget = next_budget(budget)) <= most)
+        left++;
+    return left;
+}
+
 static eplb_status anneal(window_course *course, int64_t budget, arena *scratch, eplb_error *error)
 {
     if (window_course_is_good(course))
         return EPLB_OK;
     memcpy(course->found, course->best, (size_t)course->problem->num_slots * sizeof(int32_t));
+    window_course_share_time(course, budgets_left(course->problem, budget));
     window_course_anneal(course, course->steps / STEPS_PART, REPAIR_HEAT, true, budget);
     if (course->search.received > budget)
         return EPLB_OK;

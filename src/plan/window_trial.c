@@ -14,6 +14,7 @@
 #define SUM_WORK      INT64_C(20000) /* for the plan on the sum */
 #define FOLDS         4
 #define STEPS_PART    3    /* a trial's search takes 1 / STEPS_PART of the steps */
+#define TIME_PARTS    5    /* and, where that is limited, 1 / TIME_PARTS of the time */
 #define MARGIN        0.04 /* over the number of windows: what the mean has to gain */
 #define LENIENCE      0.03 /* what it may lose where windows surely differ, for a trial of few is chance */
 #define FEW           16   /* windows; of more the trial is less chance */
@@ -61,6 +62,7 @@ typedef struct trial_sums {
     double searched;
     double drift; /* windows * unexplained, summed: about 2.5 for pure noise however many they are */
     int32_t parts;
+    bool cut; /* a search ran out of time: it proves little */
 } trial_sums;
 
 /* Plans one part both ways; the windows of the other judge. */
@@ -68,6 +70,7 @@ static eplb_status try_part(trial_sums *trial, const layer_problem *seen, const 
                             arena *scratch, eplb_error *error)
 {
     window_course course = {.problem = seen, .aim = trial->aim};
+    window_course_share_time(&course, TIME_PARTS - trial->parts);
     double on_sum, searched;
     eplb_status status = window_course_init(&course, scratch, error);
     course.steps = trial->steps / STEPS_PART;
@@ -87,6 +90,7 @@ static eplb_status try_part(trial_sums *trial, const layer_problem *seen, const 
     trial->searched += searched;
     trial->drift += course.risk.unexplained * (double)course.risk.num_windows;
     trial->parts++;
+    trial->cut = trial->cut || layer_time_used(course.problem) >= course.until;
     return EPLB_OK;
 }
 
@@ -103,23 +107,30 @@ static bool is_won(const trial_sums *trial, int32_t num_windows, double variatio
     return gain > (1.0 - sure) * MARGIN / windows - sure * lenience;
 }
 
+/* What can be told without a trial: chance alone, or windows too few to spare one. *decided false: try. */
+static bool judge_noise(const layer_problem *problem, const window_aim *aim, const window_noise *noise,
+                        bool *decided)
+{
+    bool few = problem->num_windows < WINDOW_TRIAL_LEAST, chance = window_noise_explains(noise);
+    *decided = few || chance;
+    return !chance && (!few || aim->any_share || noise->variation >= SLIGHT);
+}
+
 eplb_status window_trial(const layer_problem *problem, const window_aim *aim, int64_t steps, bool *wins,
                          arena *scratch, eplb_error *error)
 {
     arena_mark mark = arena_position(scratch);
     trial_sums trial = {.aim = aim, .steps = steps};
     eplb_status status = EPLB_OK;
+    bool decided;
     *wins = true;
     if (problem->num_windows < 2)
         return EPLB_OK;
     window_noise noise = window_noise_measure(problem);
-    if (window_noise_explains(&noise))
-        *wins = false;
-    else if (problem->num_windows < WINDOW_TRIAL_LEAST)
-        *wins = aim->any_share || noise.variation >= SLIGHT;
-    if (!*wins || problem->num_windows < WINDOW_TRIAL_LEAST)
+    *wins = judge_noise(problem, aim, &noise, &decided);
+    if (decided)
         return EPLB_OK;
-    for (int32_t first = 1; status == EPLB_OK && first < FOLDS; first += 2) {
+    for (int32_t first = 1; status == EPLB_OK && first < FOLDS && !trial.cut; first += 2) {
         layer_problem seen, unseen;
         status = take_part(problem, first, true, &seen, scratch, error);
         if (status == EPLB_OK)
@@ -128,6 +139,6 @@ eplb_status window_trial(const layer_problem *problem, const window_aim *aim, in
             status = try_part(&trial, &seen, &unseen, scratch, error);
         arena_rewind(scratch, mark);
     }
-    *wins = is_won(&trial, problem->num_windows, noise.variation);
+    *wins = is_won(&trial, problem->num_windows, noise.variation) || (trial.cut && noise.variation >= STRONG);
     return status;
 }
