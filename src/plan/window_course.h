@@ -46,6 +46,10 @@ void window_course_anneal(window_course *course, int64_t steps, double heat, boo
 /* `found` by search from nothing. Errors: INFEASIBLE, MEMORY. */
 eplb_status window_course_search(window_course *course, arena *scratch, eplb_error *error);
 
+/* `found`: the best of all placements by the recorded windows, where these are few; *all: whether they are.
+ * Nodes are not looked at. Errors: MEMORY. */
+eplb_status window_course_all(window_course *course, bool *all, arena *scratch, eplb_error *error);
+
 /* Gives the next search an even part, of `parts`, of the layer's time that is left. */
 static inline void window_course_share_time(window_course *course, int64_t parts)
 {

@@ -270,6 +270,12 @@ void window_course_anneal(window_course *course, int64_t steps, double heat, boo
 
 eplb_status window_course_search(window_course *course, arena *scratch, eplb_error *error)
 {
+    bool all = false;
+    eplb_status few = EPLB_OK;
+    if (!is_node_limited(course->problem))
+        few = window_course_all(course, &all, scratch, error);
+    if (few != EPLB_OK || all)
+        return few;
     eplb_status status = plan_greedily(course, scratch, error);
     if (status == EPLB_OK)
         status = window_course_bind(course, scratch, error);
