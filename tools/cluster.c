@@ -94,21 +94,51 @@ static int read_slots(const command *self, const cluster_options *options, const
     return spread_slots(self, slots, params, held);
 }
 
-static int read_dead(const command *self, const char *text, eplb_topology_params *params, arrays *held)
+/* Ranks that the file calls dead stay so as long as they stay. Returns how many. */
+static int32_t keep_dead(const io_document *base, int32_t ranks, uint8_t *alive)
+{
+    int32_t kept = 0;
+    for (int32_t g = 0; base != NULL && base->rank_alive != NULL && g < ranks && g < base->num_ranks; g++) {
+        alive[g] = base->rank_alive[g];
+        kept += !alive[g];
+    }
+    return kept;
+}
+
+/* Sets the ranks of a list dead. */
+static int list_dead(const command *self, const char *text, const char *list, int32_t ranks, uint8_t *alive)
 {
     int32_t *dead = NULL, count = 0;
     char message[160];
-    held->rank_alive = malloc((size_t)params->num_ranks);
-    if (held->rank_alive == NULL)
-        return fail_memory(self);
-    memset(held->rank_alive, 1, (size_t)params->num_ranks);
-    if (!list_parse(text, (list_rule){0, params->num_ranks - 1, EPLB_MAX_RANKS, false}, &dead, &count,
-                    message, sizeof message))
+    if (!list_parse(list, (list_rule){0, ranks - 1, EPLB_MAX_RANKS, false}, &dead, &count, message,
+                    sizeof message))
         return complain(self, "--dead is '%s': %s", text, message);
     for (int32_t i = 0; i < count; i++)
-        held->rank_alive[dead[i]] = 0;
+        alive[dead[i]] = 0;
     free(dead);
+    return PARSED;
+}
+
+/* LIST adds to the file's dead ranks; none, or none,LIST, takes their place. */
+static int read_dead(const command *self, const char *text, const io_document *base,
+                     eplb_topology_params *params, arrays *held)
+{
+    int32_t ranks = params->num_ranks;
+    held->rank_alive = malloc((size_t)ranks);
+    if (held->rank_alive == NULL)
+        return fail_memory(self);
+    memset(held->rank_alive, 1, (size_t)ranks);
     params->rank_alive = held->rank_alive;
+    if (text != NULL && strcmp(text, "none") == 0)
+        return PARSED;
+    if (text != NULL && strncmp(text, "none,", 5) == 0)
+        return list_dead(self, text, text + 5, ranks, held->rank_alive);
+    int32_t kept = keep_dead(base, ranks, held->rank_alive);
+    if (text != NULL)
+        return list_dead(self, text, text, ranks, held->rank_alive);
+    if (kept > 0)
+        inform(self, "%d rank%s dead in the current placement and stay%s so; --dead none brings %s back",
+               (int)kept, kept == 1 ? " is" : "s are", kept == 1 ? "s" : "", kept == 1 ? "it" : "them");
     return PARSED;
 }
 
@@ -135,8 +165,8 @@ static int read_options(const command *self, const cluster_options *options, con
         params->num_nodes = base->num_nodes;
         params->rank_node = base->rank_node;
     }
-    if (options->dead != NULL)
-        status = read_dead(self, options->dead, params, held);
+    if (options->dead != NULL || (base != NULL && base->rank_alive != NULL))
+        status = read_dead(self, options->dead, base, params, held);
     if (status == PARSED && options->rank_speeds != NULL)
         status = read_speeds(self, options->rank_speeds, params, held);
     else if (same_ranks)

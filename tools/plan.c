@@ -36,14 +36,18 @@ typedef struct plan_values {
 
 static const option_row plan_options[] = {
     ROW("ranks", 0, OPTION_INTEGER, "G", cluster.ranks, 1, EPLB_MAX_RANKS,
-        "Ranks of the expert-parallel group. With --current the file's ranks are the default"),
+        "Ranks of the expert-parallel group. With --current the file's ranks are the default, with their "
+        "slots, "
+        "nodes and speeds"),
     ROW("slots", 0, OPTION_INTEGER, "S", cluster.slots, 1, EPLB_MAX_SLOTS,
         "Slots on all ranks together. Where S does not divide by G, the first ranks get one more; deepseek "
         "and vllm refuse that"),
     ROW("nodes", 0, OPTION_INTEGER, "N", cluster.nodes, 1, EPLB_MAX_RANKS,
         "Nodes; rank g is on node g * N / G. Default 1"),
     ROW("groups", 0, OPTION_INTEGER, "g", groups, 1, EPLB_MAX_EXPERTS,
-        "Expert groups of node-limited routing; experts of a group stay on one node. Default: none (1)"),
+        "Expert groups of node-limited routing; experts of a group stay on one node. Default: none (1), or "
+        "with "
+        "--current the file's"),
     ROW("policy", 0, OPTION_TEXT, "P", policy, 0, 0, "Who plans; see below. Default: auto"),
     ROW("split", 0, OPTION_CHOICE, "equal|weighted|batch", split, 0, 0,
         "How an expert's tokens are divided among its replicas: equally, by shares that the plan gives, or "
@@ -63,7 +67,9 @@ static const option_row plan_options[] = {
     ROW("spill", 0, OPTION_INTEGER, "K", spill, 0, EPLB_MAX_SLOTS,
         "With --groups and several nodes: up to K replicas a layer may live outside their group's node. "
         "Default 0"),
-    ROW("dead", 0, OPTION_TEXT, "LIST", cluster.dead, 0, 0, "Ranks that are dead: their slots stay empty"),
+    ROW("dead", 0, OPTION_TEXT, "LIST", cluster.dead, 0, 0,
+        "Ranks that are dead: their slots stay empty. With --current those that the file calls dead stay so; "
+        "none brings them back, none,LIST leaves LIST dead"),
     ROW("rank-slots", 0, OPTION_TEXT, "LIST", cluster.rank_slots, 0, 0,
         "Slots of each rank, such as 9x31,8; implies --ranks and --slots"),
     ROW("rank-speeds", 0, OPTION_TEXT, "LIST", cluster.rank_speeds, 0, 0,
@@ -144,7 +150,8 @@ static int read_load(plan_run *run)
         return fail_io(run->self, &error);
     if (run->load.note[0] != '\0')
         inform(run->self, "%s", run->load.note);
-    if (run->load.num_groups > 1 && values->groups == 0 && eplb_topology_num_nodes(run->topology) > 1)
+    if (run->load.num_groups > 1 && run->params.num_groups <= 1 && values->groups == 0 &&
+        eplb_topology_num_nodes(run->topology) > 1)
         inform(run->self, "%s has %d expert groups; without --groups %d they may be torn across nodes",
                run->load_path, (int)run->load.num_groups, (int)run->load.num_groups);
     return PARSED;
@@ -162,6 +169,8 @@ static int read_current(plan_run *run)
     if (run->current_file.num_ranks == 0)
         run->current_file.num_ranks = (int32_t)run->values.cluster.ranks;
     document_warn_hash(run->self, &run->current_file, run->values.current);
+    if (run->values.groups == 0)
+        run->params.num_groups = run->current_file.num_groups;
     return PARSED;
 }
 

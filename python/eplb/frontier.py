@@ -71,7 +71,7 @@ def frontier(
     dead: Iterable[SupportsIndex] = (),
     policy: str = "auto",
     split: str = "equal",
-    num_groups: SupportsIndex = 1,
+    num_groups: SupportsIndex | None = None,
     max_moves: SupportsIndex | None = None,
     target: float = 0.0,
     spill: SupportsIndex = 0,

@@ -229,7 +229,7 @@ def plan(
     dead: Iterable[SupportsIndex] = (),
     policy: str = "auto",
     split: str = "equal",
-    num_groups: SupportsIndex = 1,
+    num_groups: SupportsIndex | None = None,
     current: Placement | Plan | SavedPlan | Any = None,
     max_moves: SupportsIndex | None = None,
     max_moves_total: SupportsIndex | None = None,
@@ -268,8 +268,8 @@ def plan(
         ``auto`` or another of :func:`policies`.
     split : {'equal', 'weighted', 'batch'}
         How tokens are divided among replicas: equally, by shares that the plan gives, or anew for every batch.
-    num_groups : int
-        Expert groups of node-limited routing; 1: none.
+    num_groups : int, optional
+        Expert groups of node-limited routing; 1: none. Default: those of a plan given as ``current``, else none.
     current : Placement, Plan, SavedPlan or [L, S], optional
         Where the weights are now; the plan then moves as few as it can. Its ranks and slots may be more or fewer: rank
         g stays rank g, slots that are cut off lose no weights, ranks that leave send theirs before they go.

@@ -128,7 +128,7 @@ class Request:
         dead: Iterable[SupportsIndex],
         policy: str,
         split: str,
-        num_groups: SupportsIndex,
+        num_groups: SupportsIndex | None,
         current: Any,
         max_moves: SupportsIndex | None,
         max_moves_total: SupportsIndex | None,
@@ -165,7 +165,8 @@ class Request:
         params.policy = self._policy
         params.split = SPLITS[split]
         _fill_cost(params, cost, tile)
-        params.num_groups = arrays.size(num_groups, "num_groups")
+        groups = getattr(current, "num_groups", 1) if num_groups is None else num_groups
+        params.num_groups = arrays.size(groups, "num_groups")
         params.current = ffi.NULL if self.current is None else self.current._handle
         params.max_moves_per_layer = _limit(max_moves, "max_moves")
         params.max_moves = _limit(max_moves_total, "max_moves_total")

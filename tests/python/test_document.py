@@ -117,6 +117,16 @@ def test_ranks_of_a_current_placement_come_and_go(load: np.ndarray) -> None:
         assert all(set(now) <= before for now, before in zip(row.reshape(8, 5), layer))
 
 
+def test_groups_of_a_current_plan_stay(load: np.ndarray, tmp_path: pathlib.Path) -> None:
+    old = eplb.plan(load, num_ranks=8, num_slots=40, num_nodes=2, num_groups=4)
+    old.save(tmp_path / "old.json")
+    for current in (old, eplb.read_plan(tmp_path / "old.json")):
+        assert eplb.plan(load, current=current).num_groups == 4
+        assert eplb.plan(load, current=current, num_groups=1).num_groups == 1
+    assert eplb.plan(load, current=old.placement).num_groups == 1
+    assert eplb.plan(load, num_ranks=8, num_slots=40).num_groups == 1
+
+
 def changed(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {key: value for key, value in {**document, **changes}.items() if value is not None}
 
