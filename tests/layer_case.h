@@ -89,6 +89,15 @@ static inline void case_refresh(layer_case *c)
     case_finish(c, rank_slots);
 }
 
+/* Puts so many ranks on each node, and groups on the nodes. */
+static inline void case_nodes(layer_case *c, int32_t ranks_per_node, int32_t num_groups)
+{
+    for (int32_t g = 0; g < c->problem.num_ranks; g++)
+        c->rank_node[g] = g / ranks_per_node;
+    c->problem.num_nodes = c->problem.num_ranks / ranks_per_node;
+    c->problem.num_groups = num_groups;
+}
+
 static inline bool case_rank_holds(const layer_case *c, const int32_t *expert, int32_t rank, int32_t wanted)
 {
     for (int32_t s = c->first_slot[rank]; s < c->first_slot[rank + 1]; s++) {

@@ -33,15 +33,6 @@ static void draw_load(layer_case *c, uint64_t seed, int64_t least, uint32_t spre
         c->load[e] = least + random_below(&random, spread);
 }
 
-/* Nodes of so many ranks each. */
-static void split_nodes(layer_case *c, int32_t ranks_per_node, int32_t groups)
-{
-    for (int32_t g = 0; g < c->problem.num_ranks; g++)
-        c->rank_node[g] = g / ranks_per_node;
-    c->problem.num_nodes = c->problem.num_ranks / ranks_per_node;
-    c->problem.num_groups = groups;
-}
-
 static int descending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -180,7 +171,7 @@ static void groups_stay_on_their_node(void **state)
     static layer_case c;
     case_init(&c, 16, 4, 6);
     draw_load(&c, 6, 1, 1000);
-    split_nodes(&c, 2, 4);
+    case_nodes(&c, 2, 4);
     plan(&c);
     int32_t node[4] = {-1, -1, -1, -1};
     for (int32_t s = 0; s < 24; s++) {
@@ -200,7 +191,7 @@ static void nodes_bound_the_imbalance(void **state)
     case_init(&c, 16, 4, 5);
     for (int32_t e = 0; e < 16; e++)
         c.load[e] = group[e / 4] * 1000;
-    split_nodes(&c, 2, 4);
+    case_nodes(&c, 2, 4);
     plan(&c);
     assert_true(c.answer.bound > 1.1 - 1e-9 && c.answer.bound <= 1.1);
 }
@@ -210,7 +201,7 @@ static void groups_that_do_not_fit_are_told(void **state)
     (void)state;
     static layer_case c;
     case_init(&c, 12, 3, 4);
-    split_nodes(&c, 1, 2); /* six experts a group, four slots a node */
+    case_nodes(&c, 1, 2); /* six experts a group, four slots a node */
     plan(&c);
     assert_non_null(strstr(c.answer.reason, "do not fit"));
 }
@@ -297,7 +288,7 @@ static void spilled_replicas_are_mended(void **state)
     (void)state;
     static layer_case c;
     case_init(&c, 16, 4, 6);
-    split_nodes(&c, 2, 2);
+    case_nodes(&c, 2, 2);
     for (int32_t e = 0; e < 16; e++)
         c.load[e] = 100 + 37 * e;
     plan(&c);

@@ -41,10 +41,7 @@ static void start(layer_case *c, random_state *random)
     for (int32_t e = 0; e < EXPERTS; e++)
         c->load[e] = random_below(random, 1000);
     case_refresh(c);
-    c->problem.num_groups = GROUPS;
-    c->problem.num_nodes = NODES;
-    for (int32_t g = 0; g < RANKS; g++)
-        c->rank_node[g] = g / 2;
+    case_nodes(c, 2, GROUPS);
 }
 
 static void nearly_the_best_assignment(void **state)

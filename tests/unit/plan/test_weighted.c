@@ -253,10 +253,7 @@ static void groups_stay_on_nodes_and_reach_the_floor(void **state)
     double ours = 0.0, theirs = 0.0;
     for (int n = 0; n < 50; n++) {
         case_init(&layer, 256, 32, 9);
-        layer.problem.num_nodes = 4;
-        layer.problem.num_groups = 8;
-        for (int32_t g = 0; g < 32; g++)
-            layer.rank_node[g] = g / 8;
+        case_nodes(&layer, 8, 8);
         for (int32_t e = 0; e < 256; e++)
             layer.load[e] = 1 + 100000 / (1 + random_below(&random, 2000));
         case_refresh(&layer);
@@ -305,10 +302,7 @@ static int32_t count_spilled(void)
 static void draw_hot_group(random_state *random)
 {
     case_init(&layer, 256, 32, 9);
-    layer.problem.num_nodes = 4;
-    layer.problem.num_groups = 8;
-    for (int32_t g = 0; g < 32; g++)
-        layer.rank_node[g] = g / 8;
+    case_nodes(&layer, 8, 8);
     for (int32_t e = 0; e < 256; e++)
         layer.load[e] = 500 + random_below(random, 1000);
     layer.load[random_below(random, 256)] = 40000; /* a node with 4 to 5 ranks' worth too much */
