@@ -461,6 +461,7 @@ bool weighted_repair(const layer_problem *problem, const weighted_repair_limits 
     arena_mark mark = arena_position(scratch);
     repair work = {.problem = problem,
                    .origin = limits->origin,
+                   .cut_off = limits->cut_off,
                    .node_of_expert = limits->node_of_expert,
                    .expert = answer->expert};
     if (!take(&work, scratch))

@@ -234,6 +234,27 @@ static void keep_as_current(void)
     layer.problem.current = layer.current;
 }
 
+/* Rank 0 holds expert 2 in a slot that it is to lose: to have it back in its empty slot is no move. */
+static void what_a_rank_still_holds_is_free(void **state)
+{
+    (void)state;
+    static const int64_t load[] = {10, 10, 100, 10};
+    static const int32_t rank_slots[] = {3, 2}, current[] = {0, 1, -1, 2, 3};
+    static const uint64_t cut_off[] = {1 << 2, 0};
+    case_init(&layer, 4, 2, 3);
+    memcpy(layer.load, load, sizeof load);
+    memcpy(layer.current, current, sizeof current);
+    case_finish(&layer, rank_slots);
+    layer.problem.current = layer.current;
+    layer.problem.max_moves = 0;
+    plan();
+    assert_true(case_imbalance(&layer) > 1.6);
+    case_refresh(&layer);
+    layer.problem.cut_off = cut_off;
+    plan();
+    assert_true(case_imbalance(&layer) < 1.0 + 1e-9);
+}
+
 static void node_of_each_group_is_one(void)
 {
     int32_t size = layer.problem.num_experts / layer.problem.num_groups, node[64];
@@ -579,6 +600,7 @@ int main(void)
         cmocka_unit_test(similar_speeds_are_exact),
         cmocka_unit_test(kicks_lead_out_of_local_optima),
         cmocka_unit_test(speeds_beyond_reach_are_proved),
+        cmocka_unit_test(what_a_rank_still_holds_is_free),
         cmocka_unit_test(groups_stay_on_nodes_and_reach_the_floor),
         cmocka_unit_test(a_few_spilled_replicas_lower_the_floor_of_nodes),
         cmocka_unit_test(repair_keeps_spilled_replicas),
