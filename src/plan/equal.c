@@ -463,6 +463,12 @@ static eplb_status replan(equal_plan *plan, const repair *state, bool scattered,
     return EPLB_OK;
 }
 
+/* Moves are left, or ranks may have back what they let go. */
+static bool may_change(const layer_problem *problem, const repair *state)
+{
+    return state->forced < problem->max_moves || problem->cut_off != NULL;
+}
+
 static eplb_status plan_repair(equal_plan *plan, arena *scratch, eplb_error *error)
 {
     repair state;
@@ -481,7 +487,7 @@ static eplb_status plan_repair(equal_plan *plan, arena *scratch, eplb_error *err
     repair_sweep(&state, plan->goal, problem->max_moves, visit_plan, plan);
     bool scattered = is_scattered(plan);
     double enough = plan->floor + plan->hair > plan->goal ? plan->floor + plan->hair : plan->goal;
-    if (plan->hottest > enough && state.forced < problem->max_moves)
+    if (plan->hottest > enough && may_change(problem, &state))
         status = search_on(plan, &state, scratch, error);
     if (status == EPLB_OK && (plan->hottest > enough || scattered) &&
         problem->max_moves > problem->num_experts / 4)

@@ -14,7 +14,8 @@ enum { LAYERS = 3, EXPERTS = 8, RANKS = 4, SLOTS = 12, WINDOWS = 2 };
 typedef struct fixture {
     eplb_load *load;
     eplb_topology *topology;
-    eplb_topology *fewer; /* one rank dead: answers are mapped back */
+    eplb_topology *fewer;   /* one rank dead: answers are mapped back */
+    eplb_topology *smaller; /* a rank leaves, and slots are cut off */
     eplb_placement *current;
 } fixture;
 
@@ -26,6 +27,12 @@ static void set_up(fixture *f)
     const int32_t dead[1] = {2};
     f->topology = case_topology(RANKS, 2, SLOTS / RANKS);
     assert_int_equal(eplb_topology_with_dead(&f->fewer, f->topology, dead, 1, NULL, NULL), EPLB_OK);
+    const int32_t slots[3] = {4, 2, 3};
+    eplb_topology_params shape;
+    eplb_topology_params_init(&shape, sizeof shape);
+    shape.num_ranks = 3;
+    shape.rank_slots = slots;
+    assert_int_equal(eplb_topology_create(&f->smaller, &shape, NULL, NULL), EPLB_OK);
     f->load = case_load(WINDOWS, LAYERS, EXPERTS, counts);
     assert_int_equal(eplb_placement_create_initial(&f->current, f->topology, LAYERS, EXPERTS, NULL, NULL),
                      EPLB_OK);
@@ -35,6 +42,7 @@ static void tear_down(fixture *f)
 {
     eplb_placement_destroy(f->current);
     eplb_load_destroy(f->load);
+    eplb_topology_destroy(f->smaller);
     eplb_topology_destroy(f->fewer);
     eplb_topology_destroy(f->topology);
 }
@@ -96,6 +104,7 @@ static void test_every_policy(void **state)
                 params.current = f.current;
                 torture(&f, f.topology, &params);
                 torture(&f, f.fewer, &params);
+                torture(&f, f.smaller, &params);
                 params.max_moves = 5;
                 torture(&f, f.topology, &params);
                 params.current = NULL;
