@@ -6,6 +6,7 @@
  * since the future looks less like the past than the mean does. Of the results the exact T* of the windows
  * chooses. Cost: window_plan.c, and one min-max split per window and result. */
 #include "base/error.h"
+#include "plan/batch_join.h"
 #include "plan/batch_split.h"
 #include "plan/policies.h"
 #include "plan/window_plan.h"
@@ -18,6 +19,7 @@ eplb_status batch_search(const layer_problem *problem, arena *scratch, layer_ans
         .risk = {.caution = 0.7, .floating = 0.3, .power = 8},
         .level = 0.7,
         .score = batch_split_mean,
+        .finish = batch_join,
         .any_share = true,
         .reason = "batches are split anew: replicas free the ranks' pinned load",
     };

@@ -281,6 +281,11 @@ eplb_status window_course_search(window_course *course, arena *scratch, eplb_err
         status = window_course_bind(course, scratch, error);
     if (status == EPLB_OK)
         window_course_anneal(course, course->steps, HEAT, false, INT64_MAX);
+    if (status == EPLB_OK && course->aim->finish != NULL) {
+        arena_mark mark = arena_position(scratch);
+        status = course->aim->finish(course->problem, course->found, course->steps, scratch, error);
+        arena_rewind(scratch, mark);
+    }
     return status;
 }
 

@@ -9,6 +9,10 @@
 typedef eplb_status (*window_score)(const layer_problem *problem, const int32_t *expert, double *mean,
                                     arena *scratch, eplb_error *error);
 
+/* A last step after a search of `steps`: changes expert[S] for the better; it stays valid. */
+typedef eplb_status (*window_finish)(const layer_problem *problem, int32_t *expert, int64_t steps,
+                                     arena *scratch, eplb_error *error);
+
 /* What a policy aims at. */
 typedef struct window_aim {
     const char *name;
@@ -16,8 +20,9 @@ typedef struct window_aim {
     double level;          /* part of every mean that is levelled, see window_risk_level */
     double level_on_drift; /* the same, times risk->unexplained */
     window_score score;
-    bool any_share;     /* the split chooses shares: plans of the weighted policy and its bound count */
-    const char *reason; /* when the search wins */
+    window_finish finish; /* or NULL */
+    bool any_share;       /* the split chooses shares: plans of the weighted policy and its bound count */
+    const char *reason;   /* when the search wins */
 } window_aim;
 
 /* Plans from nothing, or from the current placement within its moves; of what was found, kept and planned on
