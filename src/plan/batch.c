@@ -16,7 +16,7 @@ eplb_status batch_search(const layer_problem *problem, arena *scratch, layer_ans
 {
     static const window_aim aim = {
         .name = "batch",
-        .risk = {.caution = 0.7, .floating = 0.3, .power = 8},
+        .risk = {.caution = 0.4, .floating = 0.3, .room = 0.25, .power = 8},
         .level = 0.7,
         .score = batch_split_mean,
         .finish = batch_join,

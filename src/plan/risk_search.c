@@ -24,9 +24,17 @@ static size_t at(const risk_search *search, int32_t row)
     return (size_t)row * (size_t)search->stride;
 }
 
-static double coefficient(const risk_search *search, int32_t count)
+/* Fraction of the expert that each of its `count` ranks carries in the risk. */
+static double coefficient(const risk_search *search, int32_t expert, int32_t count)
 {
-    return count == 1 ? 1.0 : search->aim.floating / (double)count;
+    if (count == 1)
+        return 1.0;
+    double stays = search->aim.floating;
+    double mean = (double)search->whole[at(search, expert) + (size_t)search->width];
+    double replica = mean * (double)search->seats->num_ranks / (double)count; /* in means of a rank */
+    if (search->aim.room > 0.0 && replica - search->aim.room > stays * replica)
+        stays = 1.0 - search->aim.room / replica;
+    return stays / (double)count;
 }
 
 static double power_of(double x, int32_t power)
@@ -87,7 +95,7 @@ static double cost_moved(const risk_search *search, int32_t rank, const float *a
 static void write_replica(risk_search *search, int32_t expert)
 {
     int32_t count = search->seats->count[expert];
-    float part = (float)coefficient(search, count > 0 ? count : 1);
+    float part = (float)coefficient(search, expert, count > 0 ? count : 1);
     const float *whole = search->whole + at(search, expert);
     float *replica = search->replica + at(search, expert);
     for (int32_t i = 0; i < search->stride; i++)
@@ -249,9 +257,10 @@ static bool look_at_count(risk_search *search, risk_change *change, double bar)
     int32_t slot = change->slot, g = seats->slot_rank[slot], a = seats->expert[slot], b = change->expert;
     if (a == b || (a >= 0 && seats->count[a] < 2) || layout_holds(seats, g, b) || !price(search, change))
         return false;
-    double had_b = coefficient(search, seats->count[b]), has_b = coefficient(search, seats->count[b] + 1);
-    double had_a = a >= 0 ? coefficient(search, seats->count[a]) : 0.0;
-    double has_a = a >= 0 ? coefficient(search, seats->count[a] - 1) : 0.0;
+    double had_b = coefficient(search, b, seats->count[b]),
+           has_b = coefficient(search, b, seats->count[b] + 1);
+    double had_a = a >= 0 ? coefficient(search, a, seats->count[a]) : 0.0;
+    double has_a = a >= 0 ? coefficient(search, a, seats->count[a] - 1) : 0.0;
     const float none[2] = {0.0f, 0.0f};
     const float lost[2] = {(float)-had_a, (float)(-had_a * had_a)};
     const float more[2] = {(float)(has_a - had_a), (float)(has_a * has_a - had_a * had_a)};

@@ -7,10 +7,13 @@
 
 /* What is minimised: the sum over ranks of (target-relative mean + caution * standard deviation)^power, where
  * an expert with r replicas loads each of its ranks with a fraction 1 / r, or, with `floating` < 1, with
- * floating / r: the part that stays where a later split may move the rest. */
+ * floating / r: the part that stays where a later split may move the rest. A later split moves no more than
+ * other ranks have room for: a replica with more than `room` of a rank's mean leaves the excess where it is.
+ */
 typedef struct risk_aim {
     double caution;
     double floating;
+    double room; /* 0: as much as there is */
     int32_t power;
 } risk_aim;
 

@@ -158,8 +158,9 @@ eplb_status window_course_aim(window_course *course, arena *scratch, eplb_error 
     eplb_status status = window_risk_init(&course->risk, course->problem, scratch, error);
     if (status != EPLB_OK)
         return status;
-    window_risk_level(&course->risk,
-                      course->aim->level + course->aim->level_on_drift * course->risk.unexplained);
+    const window_aim *aim = course->aim;
+    double room = aim->risk.room > 0.0 ? aim->risk.room / (double)course->problem->num_ranks : 1.0;
+    window_risk_level(&course->risk, aim->level + aim->level_on_drift * course->risk.unexplained, room);
     return risk_search_init(&course->search, course->problem, &course->seats, &course->risk,
                             &course->aim->risk, scratch, error);
 }

@@ -274,7 +274,7 @@ eplb_status window_risk_init(window_risk *risk, const layer_problem *problem, ar
         !estimate_init(&e, problem->num_experts, rows > 0 ? rows : 1, scratch))
         return error_memory(error, (size_t)problem->num_experts * BLOCKS * sizeof(double), "window moments");
     if (full == 0) {
-        window_risk_level(risk, 1.0);
+        window_risk_level(risk, 1.0, 1.0);
         return EPLB_OK;
     }
     read_windows(&e, problem, full);
@@ -296,8 +296,11 @@ eplb_status window_risk_init(window_risk *risk, const layer_problem *problem, ar
     return EPLB_OK;
 }
 
-void window_risk_level(window_risk *risk, double part)
+void window_risk_level(window_risk *risk, double part, double most)
 {
-    for (int32_t i = 0; i < risk->num_experts; i++)
-        risk->mean[i] = (float)((1.0 - part) * (double)risk->mean[i] + part / (double)risk->num_experts);
+    for (int32_t i = 0; i < risk->num_experts; i++) {
+        double mean = (double)risk->mean[i];
+        double level = (1.0 - part) * mean + part / (double)risk->num_experts;
+        risk->mean[i] = (float)(level < mean - most ? mean - most : level);
+    }
 }

@@ -20,7 +20,8 @@ typedef struct window_risk {
  * O(T E + min(T, 64)^2 E). */
 eplb_status window_risk_init(window_risk *risk, const layer_problem *problem, arena *scratch,
                              eplb_error *error);
-/* Moves every mean towards the same for all: mean' = (1 - part) mean + part / E. */
-void window_risk_level(window_risk *risk, double part);
+/* Moves every mean towards the same for all: mean' = (1 - part) mean + part / E, but none down by more than
+ * `most`. */
+void window_risk_level(window_risk *risk, double part, double most);
 
 #endif

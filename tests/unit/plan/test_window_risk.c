@@ -131,9 +131,12 @@ static void test_level(void **state)
         windows[e] = e;
     window_risk risk = estimate(1);
     float before = risk.mean[EXPERTS - 1];
-    window_risk_level(&risk, 0.5);
+    window_risk_level(&risk, 0.5, 1.0);
     assert_true(fabs((double)risk.mean[0] - 0.5 / EXPERTS) < 1e-7);
-    assert_true(fabs((double)(risk.mean[EXPERTS - 1] - (before / 2 + 0.5f / EXPERTS))) < 1e-7);
+    float after = before / 2 + 0.5f / EXPERTS;
+    assert_true(fabs((double)(risk.mean[EXPERTS - 1] - after)) < 1e-7);
+    window_risk_level(&risk, 0.5, 0.001);
+    assert_true(fabs((double)(risk.mean[EXPERTS - 1] - (after - 0.001f))) < 1e-7);
 }
 
 static int open_arena(void **state)
