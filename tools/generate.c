@@ -178,8 +178,8 @@ static int fill(generate_run *run, layer_generator generate)
     random_state seeds = random_seed((uint64_t)values->seed);
     int64_t layers = values->layers, experts = values->experts;
     for (int64_t l = 0; l < layers; l++) {
-        random_state random =
-            random_seed(random_next(&seeds)); /* layers do not depend on each other's length */
+        /* layers do not depend on each other's length */
+        random_state random = random_seed(random_next(&seeds));
         if (!generate(run, &random))
             return fail_memory(run->self);
         for (int64_t t = 0; t < values->windows; t++)

@@ -112,8 +112,8 @@ static void list_holders(carry *c)
     }
     for (int32_t e = 0; e < experts; e++)
         c->holder_first[e + 1] += c->holder_first[e];
-    for (int32_t g = ranks - 1; g >= 0;
-         g--) { /* from the back: ascending in the end, and starts as they were */
+    /* from the back: ascending in the end, and starts as they were */
+    for (int32_t g = ranks - 1; g >= 0; g--) {
         for (int32_t i = c->held_first[g + 1] - 1; i >= c->held_first[g]; i--)
             c->holder[--c->holder_first[c->held[i] + 1]] = g;
     }
@@ -153,8 +153,8 @@ static int32_t reach(carry *c, int32_t expert, int32_t end)
     return end;
 }
 
-/* Finds a rank for an expert without one, others giving way; where none is found, what was seen stays seen.
- */
+/* Finds a rank for an expert without one, others giving way; where none is found, what was seen stays
+ * seen. */
 static void augment(carry *c, int32_t expert)
 {
     int32_t end = reach(c, expert, 0), at = 0;
@@ -203,8 +203,8 @@ static bool choose(carry *c, int32_t rank, int32_t mark, arena *scratch)
             *order = arena_take(scratch, most, sizeof *order);
     if (list == NULL || order == NULL)
         return false;
-    for (int32_t i = c->held_first[rank + 1] - 1; i >= c->held_first[rank];
-         i--) { /* of equals, early slots */
+    /* from the back: of equals, early slots */
+    for (int32_t i = c->held_first[rank + 1] - 1; i >= c->held_first[rank]; i--) {
         int32_t e = c->held[i];
         if (c->owner[e] == rank) {
             c->stamp[e] = mark;
@@ -276,7 +276,8 @@ static bool keep_most(carry *c, int32_t *current, arena *scratch)
     match(c, current);
     for (int32_t e = 0; e < c->problem->num_experts; e++)
         c->copies[e] = c->owner[e] != NONE;
-    for (int32_t g = 0; g < c->problem->num_ranks; g++) { /* these keep all */
+    for (int32_t g = 0; g < c->problem->num_ranks; g++) {
+        /* a rank that does not shrink keeps all */
         for (int32_t i = c->held_first[g]; i < c->held_first[g + 1] && !shrinks(c, g); i++)
             c->copies[c->held[i]] += c->owner[c->held[i]] != g;
     }
