@@ -57,7 +57,12 @@ typedef struct layer_problem {
     double (*time_used)(void *context);
 } layer_problem;
 
-/* The same; 0 where time has no limit. */
+static inline bool layer_is_stopped(const layer_problem *problem)
+{
+    return problem->should_stop != NULL && problem->should_stop(problem->stop_context);
+}
+
+/* Part of the layer's time that is used up; 0 where time has no limit. */
 static inline double layer_time_used(const layer_problem *problem)
 {
     return problem->time_used != NULL ? problem->time_used(problem->stop_context) : 0.0;

@@ -190,7 +190,7 @@ eplb_status pair_counts_anneal(const layer_problem *problem, const replica_work 
         double bar = pairs.excess + heat * left * left * random_unit(&random);
         if (from != to && pairs.count[to] < problem->num_ranks)
             try_change(&pairs, from, to, bar);
-        if (step % POLL == 0 && problem->should_stop != NULL && problem->should_stop(problem->stop_context))
+        if (step % POLL == 0 && layer_is_stopped(problem))
             break;
     }
     memcpy(count, pairs.best, (size_t)experts * sizeof *count);

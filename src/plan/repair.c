@@ -186,7 +186,7 @@ void repair_levels(repair *state, double goal, int64_t max_moves, repair_visit v
     layout_set(state->around->seats, state->start);
     double start = layout_hottest(state->around->seats, &hot), part = 1;
     for (int32_t i = 0; i < SWEEP_GOALS; i++) {
-        if (problem->should_stop != NULL && problem->should_stop(problem->stop_context))
+        if (layer_is_stopped(problem))
             return;
         part *= 0.5;
         (void)repair_descend(state, goal + (start - goal) * part, max_moves, visit, context);

@@ -35,7 +35,7 @@ static bool judge_one(void *context, const int32_t *expert)
         state->least = score;
         memcpy(state->best, expert, (size_t)problem->num_slots * sizeof *state->best);
     }
-    return problem->should_stop == NULL || !problem->should_stop(problem->stop_context);
+    return !layer_is_stopped(problem);
 }
 
 static bool count_one(void *context, const int32_t *expert)

@@ -4,15 +4,15 @@
  * have the mean m_te = (tokens of t) (share of e) and, drawn independently, the same variance (less for top-k
  * routing, which draws without replacement). Pearson's sum of (n - m)^2 / m over its degrees of freedom is
  * then 1 within a few times sqrt(2 / freedom). Planning for the windows instead of their sum fits chance
- * where nothing else is seen. Source: Pearson's test of homogeneity (1900). Cost: two passes over the counts.
- */
+ * where nothing else is seen. Source: Pearson's test of homogeneity (1900). Cost: two passes over the
+ * counts. */
 #include "plan/window_noise.h"
 
 #include <math.h>
 
 #define SURE 3.5 /* standard deviations of the ratio that chance may explain */
-#define SMALL                                                                                                \
-    2.0 /* over the square of the windows: a ratio so far above 1 is too little to learn from so few */
+/* Over the square of the windows: a ratio so far above 1 is too little to learn from so few. */
+#define SMALL 2.0
 
 static const int64_t *window_of(const layer_problem *problem, int32_t window)
 {

@@ -37,11 +37,6 @@ eplb_status window_plan_areas(const layer_problem *problem, const int32_t *exper
     return status;
 }
 
-static bool is_stopped(const layer_problem *problem)
-{
-    return problem->should_stop != NULL && problem->should_stop(problem->stop_context);
-}
-
 static bool is_node_limited(const layer_problem *problem)
 {
     return problem->num_groups > 1 && problem->num_nodes > 1;
@@ -117,9 +112,8 @@ static void read_home(window_course *course)
                (size_t)problem->num_ranks * (size_t)course->seats.words * sizeof(uint64_t));
     for (int32_t p = 0; p < problem->num_slots; p++) {
         int32_t e = problem->current[p];
-        size_t row = (size_t)problem->slot_rank[p] * (size_t)course->seats.words;
         if (e >= 0)
-            course->home[row + (size_t)(e >> 6)] |= UINT64_C(1) << (e & 63);
+            expert_bits_add(course->home, course->seats.words, problem->slot_rank[p], e);
     }
 }
 
@@ -242,7 +236,7 @@ eplb_status window_course_on_sum(window_course *course, bool weighted_too, arena
                                              : "the placement of policy weighted, on the sum of the windows, "
                                                "is the best found",
                                          scratch, error);
-        if (status != EPLB_OK || is_stopped(problem) || window_course_is_good(course))
+        if (status != EPLB_OK || layer_is_stopped(problem) || window_course_is_good(course))
             return status;
     }
     clear_slots(course->found, problem->num_slots);
@@ -312,7 +306,7 @@ static eplb_status search_spilled(window_course *course, arena *scratch, eplb_er
     if (status == EPLB_OK)
         status = window_course_bind(course, scratch, error);
     for (size_t i = 0; status == EPLB_OK && i < sizeof rooms / sizeof *rooms; i++) {
-        if (is_stopped(course->problem) || window_course_is_good(course))
+        if (layer_is_stopped(course->problem) || window_course_is_good(course))
             break;
         status = spill_start(course, rooms[i], scratch, error);
         if (status != EPLB_OK)
@@ -347,7 +341,7 @@ static eplb_status try_search(window_course *course, bool *wins, bool *proved, a
     const layer_problem *problem = course->problem;
     *wins = true;
     *proved = false;
-    if (problem->num_windows == 1 || is_stopped(problem))
+    if (problem->num_windows == 1 || layer_is_stopped(problem))
         return EPLB_OK;
     eplb_status status = window_trial(problem, course->aim, course->steps, wins, scratch, error);
     *proved = *wins && problem->num_windows >= WINDOW_TRIAL_LEAST;
@@ -369,7 +363,7 @@ static eplb_status plan_from_nothing(window_course *course, arena *scratch, eplb
     /* Where the search has won on windows not seen, the recorded ones speak for shares fitted to them. */
     if (status == EPLB_OK)
         status = window_course_on_sum(course, course->aim->any_share && !proved, scratch, error);
-    if (status != EPLB_OK || !wins || is_stopped(problem) || window_course_is_good(course))
+    if (status != EPLB_OK || !wins || layer_is_stopped(problem) || window_course_is_good(course))
         return status;
     return search_anew(course, spills, scratch, error);
 }

@@ -20,8 +20,8 @@ static int64_t next_budget(int64_t budget)
     return budget < 4 ? budget + 1 : power ? budget + budget / 2 : budget / 3 * 4;
 }
 
-/* From the best, until more than `budget` were received or nothing helps. Every state on the way is judged.
- */
+/* From the best, until more than `budget` were received or nothing helps. Every state on the way is
+ * judged. */
 static eplb_status descend(window_course *course, int64_t budget, arena *scratch, eplb_error *error)
 {
     const layer_problem *problem = course->problem;
@@ -33,8 +33,7 @@ static eplb_status descend(window_course *course, int64_t budget, arena *scratch
     search->max_outside = problem->max_spill;
     risk_search_read(search);
     for (int32_t i = 0; status == EPLB_OK && i < 2 * problem->num_slots; i++) {
-        if (problem->should_stop(problem->stop_context) || !risk_search_improve(search) ||
-            search->received > budget)
+        if (layer_is_stopped(problem) || !risk_search_improve(search) || search->received > budget)
             break;
         memcpy(course->found, course->seats.expert, (size_t)problem->num_slots * sizeof(int32_t));
         status = window_course_compare(course, "repair: most gain per move first", scratch, error);
@@ -125,7 +124,7 @@ eplb_status window_repair(window_course *course, arena *scratch, eplb_error *err
         status = window_trial(problem, course->aim, course->steps, &wins, scratch, error);
     arena_mark mark = arena_position(scratch);
     for (int64_t budget = 1; status == EPLB_OK && budget <= most; budget = next_budget(budget)) {
-        if (problem->should_stop(problem->stop_context) || window_course_is_good(course))
+        if (layer_is_stopped(problem) || window_course_is_good(course))
             return status;
         status = work_through(course, budget, wins, scratch, error);
         arena_rewind(scratch, mark);

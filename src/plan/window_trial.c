@@ -2,11 +2,10 @@
  *
  * A search over few windows of a near-static load fits their noise. Where counting alone explains how windows
  * differ (window_noise.c) there is nothing to search for, and fewer than four windows are told apart by the
- * size of what differs only. Of more, three quarters of the windows are
- * planned, by search and on the sum, and the other quarter judges; this twice, with different quarters. The
- * search has to win clearly, the more so the fewer windows there are; less so where windows share so much
- * variation that they surely differ. Cost: two searches with a third of the
- * steps. */
+ * size of what differs only. Of more, three quarters of the windows are planned, by search and on the sum,
+ * and the other quarter judges; this twice, with different quarters. The search has to win clearly, the more
+ * so the fewer windows there are; less so where windows share so much variation that they surely differ.
+ * Cost: two searches with a third of the steps. */
 #include "base/error.h"
 #include "plan/window_course.h"
 #include "plan/window_noise.h"
