@@ -350,9 +350,9 @@ static void warn_spilled(const plan_run *run)
     int64_t allowed = run->values.spill * eplb_load_num_layers(run->load.load);
     if (spilled > allowed && !is_published(run->values.policy))
         warn(run->self,
-             "%lld replicas live outside their group's node, where --spill allows %lld: groups do not fit on "
+             "%lld replica%s outside their group's node, where --spill allows %lld: groups do not fit on "
              "the nodes, or the current placement has them there and moves are limited",
-             (long long)spilled, (long long)allowed);
+             (long long)spilled, spilled == 1 ? " lives" : "s live", (long long)allowed);
 }
 
 /* A plan from a current placement that moves nothing and makes no layer better. */

@@ -292,7 +292,7 @@ class Placement:
         return result
 
     def moves_to(self, after: Placement | Plan | SavedPlan) -> Moves:
-        """What it takes to go from this placement to another.
+        """What it takes to go from this placement to another, whose ranks and slots may be more or fewer.
 
         Source: ``eplb_placement_count_moves``.
         """

@@ -23,7 +23,7 @@ static eplb_status check_sizes(const eplb_placement *before, const eplb_placemen
         eplb_placement_num_experts(before) == eplb_placement_num_experts(after))
         return EPLB_OK;
     return error_text(error, EPLB_ERROR_INVALID,
-                      "placements are of different models: %d layers of %d experts before, %d of %d after",
+                      "placements are of different models: %d x %d layers and experts before, %d x %d after",
                       eplb_placement_num_layers(before), eplb_placement_num_experts(before),
                       eplb_placement_num_layers(after), eplb_placement_num_experts(after));
 }

@@ -158,8 +158,8 @@ void plan_report(FILE *out, const eplb_plan *plan, const plan_figures *figures)
         (void)fprintf(out, "\ncross-node tokens: %.2f %% of all\n", 100.0 * crossing / figures->total_tokens);
     }
     if (eplb_plan_spilled(plan) > 0)
-        (void)fprintf(out, "\nspilled: %" PRId64 " replicas outside their group's node\n",
-                      eplb_plan_spilled(plan));
+        (void)fprintf(out, "\nspilled: %" PRId64 " replica%s outside their group's node\n",
+                      eplb_plan_spilled(plan), eplb_plan_spilled(plan) == 1 ? "" : "s");
     (void)fprintf(out, "\nplanned in %.2f ms, hash %016" PRIx64 "\n", 1e3 * eplb_plan_seconds(plan),
                   eplb_plan_hash(plan));
 }
