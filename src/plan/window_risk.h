@@ -17,7 +17,7 @@ typedef struct window_risk {
 } window_risk;
 
 /* Estimates it from the windows of a layer. Windows without tokens are left out. Errors: MEMORY.
- * O(T E + min(T, 64)^2 E). */
+ * O(T (E + 64) + min(T, 64)^2 E). */
 eplb_status window_risk_init(window_risk *risk, const layer_problem *problem, arena *scratch,
                              eplb_error *error);
 /* Moves every mean towards the same for all: mean' = (1 - part) mean + part / E, but none down by more than

@@ -124,6 +124,30 @@ static void test_blocks(void **state)
     assert_true(deviation_of(&risk, 0, 1) > 0.005);
 }
 
+/* Many windows whose mix lasts one or two of them vary as much as few such windows do. */
+static void test_many(void **state)
+{
+    (void)state;
+    double deviation[2];
+    for (int32_t i = 0; i < 2; i++) {
+        random_state random = random_seed(9);
+        int32_t count = i == 0 ? WINDOWS : MOST_WINDOWS, left = 0;
+        bool hot = false;
+        for (int32_t t = 0; t < count; t++, left--) {
+            if (left == 0) {
+                hot = !hot;
+                left = 1 + (int32_t)random_below(&random, 2);
+            }
+            for (int32_t e = 0; e < EXPERTS; e++)
+                windows[t * EXPERTS + e] = (e < 16 && hot ? 3000 : 1000) + random_below(&random, 200);
+        }
+        window_risk risk = estimate(count);
+        deviation[i] = deviation_of(&risk, 0, 16);
+    }
+    assert_true(deviation[0] > 0.10 && deviation[0] < 0.15);
+    assert_true(deviation[1] > 0.7 * deviation[0] && deviation[1] < 1.1 * deviation[0]);
+}
+
 static void test_level(void **state)
 {
     (void)state;
@@ -157,7 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pattern), cmocka_unit_test(test_noise), cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_blocks),  cmocka_unit_test(test_level),
+        cmocka_unit_test(test_blocks),  cmocka_unit_test(test_level), cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests(tests, open_arena, close_arena);
 }
