@@ -1,6 +1,7 @@
 /* `bench windows`: plans for many windows, judged on windows that the planner did not see.
  *
- * Bursty, mild and near-static topics: planned on 64 windows, judged on the 64 that follow. A recorded stream
+ * Bursty, mild and near-static topics: planned on 64 windows, judged on the 64 that follow; `hindsight` is
+ * planned on those 64 themselves, and bursty_256 on 256 windows. A recorded stream
  * (--trace FILE [T, L, E], else the shipped example): planned on windows t .. t+15, judged on the next 8, for
  * t = 0, 24, 48 ...; under equal split, and with the tokens of every judged window split anew. `mean` and
  * `p95` are over all layers and judged windows of max/mean per window; p95 interpolates linearly. */
@@ -20,6 +21,7 @@ enum {
     TOPIC_LAYERS = 12,
     QUICK_LAYERS = 2,
     TOPIC_WINDOWS = 64,
+    LONG_WINDOWS = 256,
     PLANNED = 16,
     JUDGED = 8
 };
@@ -244,15 +246,15 @@ static const contender contenders[] = {
 enum { TOPIC_CONTENDERS = 3, STREAM_CONTENDERS = (int)(sizeof contenders / sizeof *contenders) };
 
 /* One model: each layer has its own topics and mixes. */
-static bool draw_topics(stream *s, int32_t layers, double concentration)
+static bool draw_topics(stream *s, int32_t layers, int32_t num_windows, double concentration)
 {
-    size_t experts = TOPIC_EXPERTS, windows = (size_t)2 * TOPIC_WINDOWS;
-    *s = (stream){.windows = 2 * TOPIC_WINDOWS, .layers = layers, .experts = TOPIC_EXPERTS};
+    size_t experts = TOPIC_EXPERTS, windows = (size_t)num_windows;
+    *s = (stream){.windows = num_windows, .layers = layers, .experts = TOPIC_EXPERTS};
     s->counts = malloc(windows * (size_t)layers * experts * sizeof *s->counts);
     int64_t *layer = malloc(windows * experts * sizeof *layer);
     for (int32_t l = 0; s->counts != NULL && layer != NULL && l < layers; l++) {
         random_state random = random_seed((uint64_t)(1000 + l));
-        synthetic_topics(&random, 2 * TOPIC_WINDOWS, TOPIC_EXPERTS, 8, concentration, 524288.0, layer);
+        synthetic_topics(&random, num_windows, TOPIC_EXPERTS, 8, concentration, 524288.0, layer);
         for (size_t t = 0; t < windows; t++)
             memcpy(s->counts + (t * (size_t)layers + (size_t)l) * experts, layer + t * experts,
                    experts * sizeof *layer);
@@ -262,19 +264,45 @@ static bool draw_topics(stream *s, int32_t layers, double concentration)
     return good;
 }
 
+/* Planned on `planned` windows from `first`, judged on the last TOPIC_WINDOWS. */
+static bool contend_topics(bench_report *report, const char *where, const stream *s, const contender *c,
+                           int32_t first, int32_t planned)
+{
+    verdict v = {0};
+    eplb_plan *plan = NULL;
+    bool good = plan_next(s, c, first, planned, &plan);
+    if (good) {
+        v.seconds = eplb_plan_seconds(plan);
+        v.plans = s->layers;
+        good = judge(&v.planned, s, c, first, planned, plan) &&
+               judge(&v.judged, s, c, s->windows - TOPIC_WINDOWS, TOPIC_WINDOWS, plan);
+    }
+    if (good)
+        report_verdict(report, where, c, &v);
+    eplb_plan_destroy(plan);
+    verdict_clear(&v);
+    return good;
+}
+
 static bool run_topics(bench_report *report, const char *where, double concentration, bool quick)
 {
+    static const contender hindsight = {"hindsight", "windows", EPLB_SPLIT_EQUAL, false, EPLB_UNLIMITED};
     stream s;
-    bool good = draw_topics(&s, quick ? QUICK_LAYERS : TOPIC_LAYERS, concentration);
-    for (int i = 0; good && i < TOPIC_CONTENDERS; i++) {
-        verdict v = {0};
-        eplb_plan *plan = NULL;
-        good = contend_once(&v, &s, &contenders[i], 0, TOPIC_WINDOWS, TOPIC_WINDOWS, &plan);
-        if (good)
-            report_verdict(report, where, &contenders[i], &v);
-        eplb_plan_destroy(plan);
-        verdict_clear(&v);
-    }
+    bool good = draw_topics(&s, quick ? QUICK_LAYERS : TOPIC_LAYERS, 2 * TOPIC_WINDOWS, concentration);
+    for (int i = 0; good && i < TOPIC_CONTENDERS; i++)
+        good = contend_topics(report, where, &s, &contenders[i], 0, TOPIC_WINDOWS);
+    good = good && contend_topics(report, where, &s, &hindsight, TOPIC_WINDOWS, TOPIC_WINDOWS);
+    stream_clear(&s);
+    return good;
+}
+
+/* Bursty topics with more to plan on: several times the mixes. */
+static bool run_long(bench_report *report, bool quick)
+{
+    stream s;
+    bool good = draw_topics(&s, quick ? QUICK_LAYERS : TOPIC_LAYERS, LONG_WINDOWS + TOPIC_WINDOWS, 1.0);
+    for (int i = 0; good && i < TOPIC_CONTENDERS; i++)
+        good = contend_topics(report, "topics_bursty_256", &s, &contenders[i], 0, LONG_WINDOWS);
     stream_clear(&s);
     return good;
 }
@@ -316,7 +344,7 @@ int bench_windows(bench_report *report, const bench_options *options)
     if (has_stream && !trace_load_read(&trace, options, 0))
         return 2;
     bool good = run_topics(report, "topics_bursty", 1.0, options->quick) &&
-                run_topics(report, "topics_mild", 10.0, options->quick) &&
+                run_long(report, options->quick) && run_topics(report, "topics_mild", 10.0, options->quick) &&
                 run_topics(report, "topics_static", 100.0, options->quick);
     if (!good)
         trace_load_clear(&trace);
