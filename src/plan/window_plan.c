@@ -395,15 +395,39 @@ static eplb_status find_bound(window_course *course, double *bound, arena *scrat
     return window_course_weighted(course, &sum, bound, scratch, error);
 }
 
+/* The layer without its groups where they do not fit on the nodes: other policies plan across nodes then, and
+ * keeping to half of the nodes would lose to them. */
+static eplb_status drop_misfits(layer_problem *problem, arena *scratch, eplb_error *error)
+{
+    bool fits;
+    replica_work work;
+    if (!is_node_limited(problem))
+        return EPLB_OK;
+    arena_mark mark = arena_position(scratch);
+    int32_t *group_node = arena_take(scratch, (size_t)problem->num_groups, sizeof *group_node);
+    if (group_node == NULL)
+        return error_memory(error, (size_t)problem->num_groups * sizeof *group_node, "groups on nodes");
+    eplb_status status = replica_work_init(&work, problem, scratch, error);
+    if (status == EPLB_OK)
+        status = group_nodes_choose(problem, &work, group_node, &fits, scratch, error);
+    if (status == EPLB_OK && !fits)
+        problem->num_groups = 1;
+    arena_rewind(scratch, mark);
+    return status;
+}
+
 eplb_status window_plan(const layer_problem *problem, const window_aim *aim, arena *scratch,
                         layer_answer *answer, eplb_error *error)
 {
-    window_course course = {.problem = problem, .aim = aim, .until = 1.0, .bound = 1.0};
+    layer_problem placed = *problem;
+    window_course course = {.problem = &placed, .aim = aim, .until = 1.0, .bound = 1.0};
     if (!problem->plain_cost)
         return error_text(error, EPLB_ERROR_UNSUPPORTED,
                           "policy %s: it plans for tokens only, not for tiles or activated replicas",
                           aim->name);
-    eplb_status status = window_course_init(&course, scratch, error);
+    eplb_status status = drop_misfits(&placed, scratch, error);
+    if (status == EPLB_OK)
+        status = window_course_init(&course, scratch, error);
     if (status == EPLB_OK)
         status = problem->current != NULL ? plan_from_current(&course, scratch, error)
                                           : plan_from_nothing(&course, scratch, error);

@@ -311,6 +311,35 @@ static void test_target_from_nothing(void **state)
     eplb_load_destroy(load);
 }
 
+/* A node that lost a rank has no room for its group: batches are planned across nodes, as weighted shares
+ * are, and never worse. */
+static void test_groups_that_do_not_fit(void **state)
+{
+    (void)state;
+    enum { E = 32 };
+    int64_t counts[E];
+    random_state random = random_seed(12);
+    for (int32_t e = 0; e < E; e++)
+        counts[e] = 100 + random_below(&random, 900);
+    eplb_load *load = case_load(1, 1, E, counts);
+    eplb_topology *whole = case_topology(8, 2, 5), *topology;
+    assert_int_equal(eplb_topology_with_dead(&topology, whole, (const int32_t[]){0}, 1, NULL, NULL), EPLB_OK);
+    eplb_plan *weighted, *batch;
+    eplb_error error;
+    eplb_plan_params params = case_params("weighted", 2);
+    params.split = EPLB_SPLIT_WEIGHTED;
+    assert_int_equal(case_plan(&weighted, load, topology, &params, &error), EPLB_OK);
+    params.policy = "batch";
+    params.split = EPLB_SPLIT_BATCH;
+    assert_int_equal(case_plan(&batch, load, topology, &params, &error), EPLB_OK);
+    assert_true(eplb_plan_imbalance(batch)[0] <= eplb_plan_imbalance(weighted)[0] + 1e-9);
+    eplb_plan_destroy(batch);
+    eplb_plan_destroy(weighted);
+    eplb_topology_destroy(topology);
+    eplb_topology_destroy(whole);
+    eplb_load_destroy(load);
+}
+
 /* What a policy does not do it refuses with its name. */
 static void test_refusals(void **state)
 {
@@ -345,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_spill),
         cmocka_unit_test(test_target_stops),
         cmocka_unit_test(test_target_from_nothing),
+        cmocka_unit_test(test_groups_that_do_not_fit),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
