@@ -1,11 +1,10 @@
 /* `bench spill`: node-limited groups with a few replicas outside, DeepSeek-V3's shape (58 layers of 256
  * experts in 8 groups, 32 ranks on 4 nodes, 288 slots), Zipf 1.0 and lognormal 1.0.
  *
- * `mean` and `worst` are imbalances over layers. `floor` is the mean over layers of a proved bound: some set
- * U of nodes keeps at least the tokens of its groups less what `spill` ranks take, so max >= W(U) / (ranks of
- * U + spill), for the best assignment of groups to nodes. `crossing` is the part of all tokens that leave the
- * node they start on: tokens start evenly over ranks, and an expert's replicas on a node serve tokens of that
- * node first. */
+ * `mean` and `worst` are imbalances over layers. `floor` is the mean over layers of what no plan is below
+ * that has as many replicas outside, for the split of the row, as the plan proves it (src/plan/spill_level.c;
+ * DeepSeek's proves nothing). `crossing` is the part of all tokens that leave the node they start on: tokens
+ * start evenly over ranks, and an expert's replicas on a node serve tokens of that node first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,65 +32,6 @@ static void draw_layers(int64_t *counts, int32_t layers, double sigma)
     }
 }
 
-/* Groups to nodes, two each, depth first; `spill` ranks of tokens may leave any set of nodes. */
-typedef struct assignment {
-    double group_load[GROUPS];
-    double node_load[NODES];
-    int32_t room[NODES];
-    int32_t spill;
-    double least;
-} assignment;
-
-static double bound_of(const assignment *a)
-{
-    double total = 0.0, bound = 1.0;
-    for (int32_t n = 0; n < NODES; n++)
-        total += a->node_load[n];
-    for (int32_t set = 1; set < (1 << NODES) - 1; set++) {
-        double load = 0.0;
-        int32_t ranks = a->spill;
-        for (int32_t n = 0; n < NODES; n++) {
-            load += (set >> n & 1) != 0 ? a->node_load[n] : 0.0;
-            ranks += (set >> n & 1) != 0 ? RANKS / NODES : 0;
-        }
-        double reached = load / (double)ranks / (total / RANKS);
-        bound = reached > bound ? reached : bound;
-    }
-    return bound;
-}
-
-static void assign(assignment *a, int32_t group)
-{
-    if (group == GROUPS) {
-        double bound = bound_of(a);
-        a->least = bound < a->least ? bound : a->least;
-        return;
-    }
-    for (int32_t n = 0; n < NODES; n++) {
-        bool was_empty = a->room[n] == GROUPS / NODES;
-        if (a->room[n] == 0)
-            continue;
-        a->room[n]--;
-        a->node_load[n] += a->group_load[group];
-        assign(a, group + 1);
-        a->room[n]++;
-        a->node_load[n] -= a->group_load[group];
-        if (was_empty)
-            return; /* the other empty nodes are alike */
-    }
-}
-
-static double floor_of(const int64_t *load, int32_t spill)
-{
-    assignment a = {.spill = spill, .least = GROUPS};
-    for (int32_t e = 0; e < EXPERTS; e++)
-        a.group_load[e / (EXPERTS / GROUPS)] += (double)load[e];
-    for (int32_t n = 0; n < NODES; n++)
-        a.room[n] = GROUPS / NODES;
-    assign(&a, 0);
-    return a.least;
-}
-
 /* One row: a policy, a split and how many replicas may spill. */
 typedef struct spill_row {
     const char *name;
@@ -100,8 +40,8 @@ typedef struct spill_row {
     int32_t spill;
 } spill_row;
 
-static bool run_row(bench_report *report, const char *where, const spill_row *row, const int64_t *counts,
-                    int32_t layers, const eplb_load *load, const eplb_topology *topology)
+static bool run_row(bench_report *report, const char *where, const spill_row *row, int32_t layers,
+                    const eplb_load *load, const eplb_topology *topology)
 {
     char name[64];
     eplb_error error;
@@ -123,7 +63,7 @@ static bool run_row(bench_report *report, const char *where, const spill_row *ro
     plan_figures figures = plan_case_figures(plan);
     double least = 0.0, crossed = 0.0, total = 0.0;
     for (int32_t l = 0; l < layers; l++) {
-        least += floor_of(counts + (size_t)l * EXPERTS, row->spill) / layers;
+        least += eplb_plan_lower_bound(plan)[l] / layers;
         crossed += crossing[l];
         total += (double)eplb_load_total(load, l);
     }
@@ -163,7 +103,7 @@ static bool run_load(bench_report *report, const char *where, double sigma, int3
     draw_layers(counts, layers, sigma);
     bool good = plan_case_create(&shape, counts, &load, &topology);
     for (size_t i = 0; good && i < sizeof rows / sizeof *rows; i++)
-        good = run_row(report, where, &rows[i], counts, layers, load, topology);
+        good = run_row(report, where, &rows[i], layers, load, topology);
     eplb_topology_destroy(topology);
     eplb_load_destroy(load);
     free(counts);

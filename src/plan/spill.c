@@ -1,18 +1,18 @@
 /* Policy `spill`: node-limited groups, of which a few replicas may live outside their group's node.
  *
- * With equal split and with batches split anew the search of window_plan.c runs under that limit, from a
- * start that spends it between nodes first (spill_nodes.c). Weighted shares come from an exact split over the
- * placement found that way; the plan without spilling is taken where it is as good. Without groups, nodes or
- * replicas to spill the layer is planned as `auto` does. */
+ * Weighted shares: the weighted policy's own plan (weighted_spill.c). With equal split and with batches split
+ * anew the search of window_plan.c runs under that limit, from a start that spends it between nodes first
+ * (spill_nodes.c); batches compare the weighted plan, too. Without groups, nodes or replicas to spill the
+ * layer is planned as `auto` does. */
 #include <string.h>
 
 #include "base/error.h"
 #include "plan/batch_split.h"
 #include "plan/policies.h"
-#include "plan/spill_nodes.h"
 #include "plan/window_plan.h"
 
 #define GOOD_ENOUGH 1.002
+#define FAR         1.005 /* times the bound */
 
 static const window_aim equal_aim = {
     .name = "spill",
@@ -24,25 +24,12 @@ static const window_aim equal_aim = {
 static const char spilled_reason[] =
     "spill: replicas outside their group's node take what nodes cannot even out";
 
-/* The placement with spilled replicas; *fits false: groups do not fit on the nodes. */
-static eplb_status place_spilled(const layer_problem *problem, double room, int32_t *expert, bool *fits,
-                                 arena *scratch, eplb_error *error)
-{
-    replica_work work;
-    spill_nodes spill;
-    eplb_status status = replica_work_init(&work, problem, scratch, error);
-    if (status == EPLB_OK)
-        status = spill_nodes_choose(&spill, problem, &work, true, room, scratch, error);
-    *fits = status == EPLB_OK && spill.fits;
-    return *fits ? spill_nodes_place_weighted(&spill, problem, expert, scratch, error) : status;
-}
-
 /* A placement found so far and what the windows reach over it. */
 typedef struct contest {
     const layer_problem *problem;
     layer_answer *answer; /* the best */
     double best;
-    bool changed; /* it is not the weighted policy's */
+    bool changed; /* it is not the first */
     int32_t *next;
 } contest;
 
@@ -77,27 +64,6 @@ static eplb_status compare(contest *c, arena *scratch, eplb_error *error)
     return EPLB_OK;
 }
 
-/* Starts between nodes with different room, rest of each node by the tree; then, if the nodes are still not
- * even, the search for equal shares: a placement that is good for them is better with chosen ones. */
-static eplb_status try_spilling(contest *c, arena *scratch, eplb_error *error)
-{
-    static const double rooms[] = {0.7, 0.8, 0.9, 1.0, 1.15};
-    bool fits = true;
-    eplb_status status = EPLB_OK;
-    for (size_t i = 0; status == EPLB_OK && fits && i < sizeof rooms / sizeof *rooms; i++) {
-        if (c->problem->should_stop(c->problem->stop_context))
-            return EPLB_OK;
-        status = place_spilled(c->problem, rooms[i], c->next, &fits, scratch, error);
-        if (status == EPLB_OK && fits)
-            status = compare(c, scratch, error);
-    }
-    if (status != EPLB_OK || !fits || c->best <= GOOD_ENOUGH)
-        return status;
-    layer_answer equal = {.expert = c->next, .bound = 1.0};
-    status = window_plan(c->problem, &equal_aim, scratch, &equal, error);
-    return status == EPLB_OK ? compare(c, scratch, error) : status;
-}
-
 /* *reaches: the shares chosen for the sum of the windows bring the placement to the target, if there is one.
  */
 static eplb_status reaches_target(const layer_problem *problem, const int32_t *expert, bool *reaches,
@@ -115,7 +81,7 @@ static eplb_status reaches_target(const layer_problem *problem, const int32_t *e
     return status;
 }
 
-/* The best of the weighted plan without spilling and of those with. */
+/* A placement that is good for equal shares is better with chosen ones. */
 static eplb_status plan_weighted(const layer_problem *problem, arena *scratch, layer_answer *answer,
                                  eplb_error *error)
 {
@@ -126,12 +92,16 @@ static eplb_status plan_weighted(const layer_problem *problem, arena *scratch, l
     eplb_status status = plan_layer_weighted(problem, scratch, answer, error);
     if (status == EPLB_OK)
         status = batch_split_mean(problem, answer->expert, &c.best, scratch, error);
-    answer->bound = 1.0; /* that of the plan inside nodes does not hold outside */
     bool enough = false;
     if (status == EPLB_OK)
         status = reaches_target(problem, answer->expert, &enough, scratch, error);
-    if (status == EPLB_OK && !enough && problem->max_moves >= problem->num_slots)
-        status = try_spilling(&c, scratch, error);
+    if (status != EPLB_OK || enough || problem->max_moves < problem->num_slots ||
+        c.best <= answer->bound * FAR || problem->should_stop(problem->stop_context))
+        return status;
+    layer_answer equal = {.expert = c.next, .bound = 1.0};
+    status = window_plan(problem, &equal_aim, scratch, &equal, error);
+    if (status == EPLB_OK)
+        status = compare(&c, scratch, error);
     if (status != EPLB_OK || !c.changed)
         return status;
     memset(answer->quota, 0, slots * sizeof(int64_t));
@@ -162,8 +132,6 @@ static eplb_status plan_batch(const layer_problem *problem, arena *scratch, laye
     status = plan_layer_weighted(&sum, scratch, &weighted, error);
     if (status == EPLB_OK)
         status = compare(&c, scratch, error);
-    if (status == EPLB_OK)
-        status = try_spilling(&c, scratch, error);
     if (status != EPLB_OK || !c.changed)
         return status;
     memset(answer->quota, 0, slots * sizeof(int64_t));

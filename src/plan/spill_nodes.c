@@ -39,7 +39,6 @@ typedef struct node_search {
     double *origin;   /* [HOTTEST, N] fraction of a hot expert's tokens that start on a node */
     int32_t *hot_of;  /* [E] place in `hot`, -1 */
     int32_t *needs;   /* [num_hot] replicas without which one is too much for a rank */
-    bool by_need;     /* weighted shares */
     double room;      /* part of an average rank that one replica may take: colder ones share its slots */
     random_state random;
 } node_search;
@@ -76,11 +75,11 @@ static bool is_legal(const node_search *search, int32_t expert, int32_t node)
     const spill_nodes *state = search->state;
     int32_t spilled = spilled_of(state, search->problem->max_spill, expert, -1);
     int32_t home = home_of(search, expert), kept = state->count[expert] - spilled;
-    if (node == home || (!search->by_need && (kept < 1 || kept > search->node_ranks[home])))
+    if (node == home || kept < 1 || kept > search->node_ranks[home])
         return false;
     if (spilled_of(state, search->problem->max_spill, expert, node) > search->node_ranks[node])
         return false;
-    return search->by_need || (double)kept >= origin_at(search, expert, home) * (double)state->count[expert];
+    return (double)kept >= origin_at(search, expert, home) * (double)state->count[expert];
 }
 
 /* Loads and slots of the nodes without spilling. */
@@ -114,7 +113,7 @@ static void shift(node_search *search, int32_t entry, double tokens)
     search->state->amount[entry] += tokens;
 }
 
-/* Equal shares: what a replica takes is given by the count. Returns the cost of the replicas. */
+/* What a replica takes is given by the count. Returns the cost of the replicas. */
 static double spread_equally(node_search *search)
 {
     spill_nodes *state = search->state;
@@ -143,32 +142,6 @@ static void add_needs(node_search *search)
     }
 }
 
-/* Weighted shares: what a replica takes is chosen, up to most of a rank; the nodes of each entry are levelled
- * in turn. */
-static double spread_by_need(node_search *search)
-{
-    spill_nodes *state = search->state;
-    int32_t entries = search->problem->max_spill;
-    for (int32_t i = 0; i < entries; i++)
-        state->amount[i] = 0.0;
-    for (int32_t i = 0; i < 3 * entries; i++) {
-        int32_t entry = i % entries, e = state->spill_expert[entry];
-        if (e < 0)
-            continue;
-        int32_t home = home_of(search, e), node = state->spill_node[entry];
-        double a = search->node_speed[home], b = search->node_speed[node];
-        double tokens = (search->load[home] * b - search->load[node] * a) / (a + b);
-        double most = (double)search->problem->load[e] * (1.0 - origin_at(search, e, home));
-        for (int32_t j = 0; j < entries; j++)
-            most -= state->spill_expert[j] == e ? state->amount[j] : 0.0;
-        if (state->amount[entry] + most > search->room * search->rank_part)
-            most = search->room * search->rank_part - state->amount[entry];
-        tokens = tokens > most ? most : tokens;
-        shift(search, entry, tokens < -state->amount[entry] ? -state->amount[entry] : tokens);
-    }
-    return 0.0;
-}
-
 /* What is minimised; INFINITY if something does not fit. */
 static double value(node_search *search)
 {
@@ -184,13 +157,12 @@ static double value(node_search *search)
         search->used[state->spill_node[i]]++;
         sum += SPILL_PRICE;
     }
-    sum += search->by_need ? spread_by_need(search) : spread_equally(search);
+    sum += spread_equally(search);
     for (int32_t n = 0; n < problem->num_nodes; n++) {
         if (search->used[n] > search->node_slots[n])
             return INFINITY;
     }
-    if (!search->by_need)
-        add_needs(search);
+    add_needs(search);
     for (int32_t n = 0; n < problem->num_nodes; n++) {
         int32_t missing = search->used[n] - search->node_slots[n];
         sum += missing > 0 ? (double)missing : 0.0;
@@ -373,7 +345,7 @@ static void widen_room(node_search *search)
         double level = search->load[n] / (speed * search->mean);
         reach = level > reach ? level : reach;
     }
-    if (search->num_hot > 0 && !search->by_need) {
+    if (search->num_hot > 0) {
         int32_t e = search->hot[0], replicas = search->node_ranks[home_of(search, e)] + problem->max_spill;
         double level = (double)problem->load[e] / ((double)replicas * search->rank_part);
         reach = level > reach ? level : reach;
@@ -397,14 +369,13 @@ static void finish(spill_nodes *spill, const layer_problem *problem)
 }
 
 eplb_status spill_nodes_choose(spill_nodes *spill, const layer_problem *problem, const replica_work *work,
-                               bool by_need, double room, arena *scratch, eplb_error *error)
+                               double room, arena *scratch, eplb_error *error)
 {
     *spill = (spill_nodes){.fits = false};
     spill_nodes state = {0}, before = {0};
     node_search search = {.problem = problem,
                           .state = &state,
                           .size = problem->num_experts / problem->num_groups,
-                          .by_need = by_need,
                           .room = room,
                           .random = random_seed(SEED)};
     if (!take_state(spill, problem, scratch) || !take_state(&state, problem, scratch) ||

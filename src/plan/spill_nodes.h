@@ -14,19 +14,15 @@ typedef struct spill_nodes {
     bool fits;             /* false: the groups do not fit on the nodes; nothing is decided */
 } spill_nodes;
 
-/* Chooses so that the hottest node is least: with equal shares, or (`by_need`) with shares that are chosen.
- * No more tokens cross nodes than without spilling: the replicas at home serve at least the tokens that start
- * there. Errors: MEMORY. O(SPILL_STEPS (groups + max_spill + N)). */
+/* Chooses so that the hottest node is least with equal shares. No more tokens cross nodes than without
+ * spilling: the replicas at home serve at least the tokens that start there. Errors: MEMORY. O(SPILL_STEPS
+ * (groups + max_spill + N)). */
 eplb_status spill_nodes_choose(spill_nodes *spill, const layer_problem *problem, const replica_work *work,
-                               bool by_need, double room, arena *scratch, eplb_error *error);
+                               double room, arena *scratch, eplb_error *error);
 /* A first placement: what was chosen on its nodes, then replicas to the hottest of each node, hottest first
  * to its least loaded rank. expert[S] is filled; no expert twice on a rank. Errors: MEMORY. O(S (G + log E)).
  */
 eplb_status spill_nodes_place(const spill_nodes *spill, const layer_problem *problem, int32_t *expert,
                               arena *scratch, eplb_error *error);
-
-/* The same for weighted shares. Errors: those of the weighted policy. */
-eplb_status spill_nodes_place_weighted(const spill_nodes *spill, const layer_problem *problem,
-                                       int32_t *expert, arena *scratch, eplb_error *error);
 
 #endif

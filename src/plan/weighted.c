@@ -240,39 +240,61 @@ static bool plan_exactly(const layer_problem *problem, const weighted_part *part
     return !*exact || weighted_expander(problem, part, scratch, answer);
 }
 
-/* Plans without regard to nodes; `*imbalance` is what is reached, answer->bound what is proved. */
-static eplb_status plan_area(const layer_problem *problem, arena *scratch, layer_answer *answer,
-                             double *imbalance, eplb_error *error)
+/* What a construction reaches; *found false: none applies. */
+static eplb_status construct(const layer_problem *problem, const weighted_part *part, arena *scratch,
+                             layer_answer *answer, double *imbalance, bool *found, eplb_error *error)
 {
-    weighted_part part;
     bool exact;
-    if (!whole_part(problem, &part, scratch) || !plan_exactly(problem, &part, scratch, answer, &exact))
+    *found = true;
+    if (!plan_exactly(problem, part, scratch, answer, &exact))
         return out_of_memory(problem, error);
-    double idle = idle_factor(problem, &part);
+    double idle = idle_factor(problem, part);
     answer->bound = idle * (1.0 - 0x1p-50) > 1.0 ? idle * (1.0 - 0x1p-50) : 1.0;
     *imbalance = idle;
     if (exact)
         return EPLB_OK;
     double bound;
-    if (!weighted_bound(problem, &part, scratch, &bound))
+    if (!weighted_bound(problem, part, scratch, &bound))
         return out_of_memory(problem, error);
     answer->bound = bound * answer->bound;
-    if (weighted_components_fit(problem, &part)) {
-        if (!weighted_components(problem, &part, scratch, answer) ||
-            !improve(problem, answer->bound, 0, scratch, answer, imbalance))
-            return out_of_memory(problem, error);
-    } else {
-        eplb_status status = plan_by_search(problem, scratch, answer, imbalance, error);
-        if (status != EPLB_OK)
-            return status;
-    }
-    eplb_status status = compare_with_others(problem, false, scratch, answer, imbalance, error);
+    *found = weighted_components_fit(problem, part);
+    if (*found && (!weighted_components(problem, part, scratch, answer) ||
+                   !improve(problem, answer->bound, 0, scratch, answer, imbalance)))
+        return out_of_memory(problem, error);
+    return EPLB_OK;
+}
+
+/* Plans without regard to nodes; `*imbalance` is what is reached, answer->bound what is proved. */
+static eplb_status plan_area(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                             double *imbalance, eplb_error *error)
+{
+    weighted_part part;
+    bool found;
+    if (!whole_part(problem, &part, scratch))
+        return out_of_memory(problem, error);
+    eplb_status status = construct(problem, &part, scratch, answer, imbalance, &found, error);
+    if (status == EPLB_OK && !found)
+        status = plan_by_search(problem, scratch, answer, imbalance, error);
+    if (status == EPLB_OK)
+        status = compare_with_others(problem, false, scratch, answer, imbalance, error);
     if (status != EPLB_OK)
         return status;
     if (!weighted_components_fit(problem, &part) &&
         !weighted_kicks(problem, answer->bound * (1.0 + NEGLIGIBLE), scratch, answer, imbalance))
         return out_of_memory(problem, error);
     return weighted_expander(problem, &part, scratch, answer) ? EPLB_OK : out_of_memory(problem, error);
+}
+
+/* The same where a construction will do. */
+static eplb_status plan_area_quickly(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                                     double *imbalance, eplb_error *error)
+{
+    weighted_part part;
+    bool found;
+    if (!whole_part(problem, &part, scratch))
+        return out_of_memory(problem, error);
+    eplb_status status = construct(problem, &part, scratch, answer, imbalance, &found, error);
+    return status == EPLB_OK && !found ? plan_area(problem, scratch, answer, imbalance, error) : status;
 }
 
 /* --- the layer, from nothing
@@ -305,38 +327,26 @@ static const char *fresh_reason(const layer_problem *problem, const fresh_plan *
 static eplb_status try_spill(const layer_problem *problem, arena *scratch, layer_answer *answer,
                              fresh_plan *plan, eplb_error *error)
 {
-    arena_mark mark = arena_position(scratch);
-    size_t slots = (size_t)problem->num_slots;
-    bool exact;
-    double imbalance = HUGE_VAL;
-    layer_answer other = {.expert = arena_take(scratch, slots, sizeof(int32_t)),
-                          .quota = arena_take_zero(scratch, slots, sizeof(int64_t))};
-    if (other.expert == NULL || other.quota == NULL)
-        return out_of_memory(problem, error);
-    clear(problem, &other);
-    eplb_status status =
-        weighted_spill_plan(problem, plan->homes.node_of_expert, scratch, &other, &exact, error);
-    if (status == EPLB_OK && exact && !improve(problem, HUGE_VAL, 0, scratch, &other, &imbalance))
-        status = out_of_memory(problem, error);
-    if (status == EPLB_OK && exact && imbalance < plan->imbalance - NEGLIGIBLE) {
-        memcpy(answer->expert, other.expert, slots * sizeof *answer->expert);
-        memcpy(answer->quota, other.quota, slots * sizeof *answer->quota);
-        plan->imbalance = imbalance;
-        plan->spilled = true;
-        answer->bound = 1.0; /* the floor of nodes binds only without spill */
-    }
-    arena_rewind(scratch, mark);
-    return status;
+    return weighted_spill_plan(problem, plan_area_quickly, scratch, answer, &plan->imbalance, &answer->bound,
+                               &plan->spilled, error);
 }
 
 static eplb_status plan_on_nodes(const layer_problem *problem, arena *scratch, layer_answer *answer,
                                  fresh_plan *plan, eplb_error *error)
 {
-    eplb_status status = weighted_nodes_plan(problem, plan->homes.node_of_expert, plan_area, scratch, answer,
-                                             &plan->imbalance, error);
+    double *height = arena_take(scratch, (size_t)problem->num_nodes, sizeof *height);
+    if (height == NULL)
+        return out_of_memory(problem, error);
+    eplb_status status =
+        weighted_nodes_plan(problem, plan->homes.node_of_expert, plan_area, scratch, answer, height, error);
+    plan->imbalance = 1.0;
+    for (int32_t n = 0; n < problem->num_nodes; n++)
+        plan->imbalance = height[n] > plan->imbalance ? height[n] : plan->imbalance;
     answer->bound = plan->homes.floor;
     if (status == EPLB_OK)
         status = compare_with_others(problem, true, scratch, answer, &plan->imbalance, error);
+    if (problem->max_spill > 0)
+        answer->bound = 1.0; /* the floor of nodes binds only without spill */
     if (status == EPLB_OK && problem->max_spill > 0 && plan->imbalance > 1.0 + NEGLIGIBLE)
         status = try_spill(problem, scratch, answer, plan, error);
     return status;
@@ -548,12 +558,10 @@ static const char *repair_reason(const weighted_repair_result *result, double go
                : "shares of the current placement are enough: nothing moves";
 }
 
-/* The floor of nodes binds only who keeps all groups together. */
-static double bound_for_repair(const layer_problem *problem, const fresh_plan *fresh, const int32_t *homes,
-                               double bound)
+/* The floor of nodes binds only who keeps all groups together, but for what may be spilled. */
+static double bound_for_repair(const fresh_plan *fresh, const int32_t *homes, double bound)
 {
-    bool may_leave = fresh->node_limited && (homes == NULL || problem->max_spill > 0);
-    return may_leave ? 1.0 : bound;
+    return fresh->node_limited && homes == NULL ? 1.0 : bound;
 }
 
 static void take_repaired(const layer_problem *problem, const repaired_plan *repaired, double bound,
@@ -587,7 +595,7 @@ static eplb_status plan_from_current(const layer_problem *problem, arena *scratc
         status = plan_fresh(problem, scratch, answer, &fresh, error);
     if (status != EPLB_OK)
         return status;
-    double bound = bound_for_repair(problem, &fresh, homes, answer->bound);
+    double bound = bound_for_repair(&fresh, homes, answer->bound);
     double goal = problem->target_imbalance > bound ? problem->target_imbalance : bound;
     status = plan_repair(problem, homes, goal, NULL, scratch, &repaired, error);
     if (status != EPLB_OK)

@@ -305,16 +305,14 @@ static eplb_status plan_node(const layer_problem *problem, const int32_t *node_o
 
 eplb_status weighted_nodes_plan(const layer_problem *problem, const int32_t *node_of_expert,
                                 weighted_area_planner plan, arena *scratch, layer_answer *answer,
-                                double *imbalance, eplb_error *error)
+                                double *height, eplb_error *error)
 {
-    *imbalance = 1.0;
     for (int32_t n = 0; n < problem->num_nodes; n++) {
         arena_mark mark = arena_position(scratch);
-        double height = 0.0;
-        eplb_status status = plan_node(problem, node_of_expert, n, plan, scratch, answer, &height, error);
+        height[n] = 0.0;
+        eplb_status status = plan_node(problem, node_of_expert, n, plan, scratch, answer, &height[n], error);
         if (status != EPLB_OK)
             return status;
-        *imbalance = height > *imbalance ? height : *imbalance;
         arena_rewind(scratch, mark);
     }
     return EPLB_OK;

@@ -19,8 +19,10 @@ typedef struct weighted_homes {
 bool weighted_nodes_apply(const layer_problem *problem);
 eplb_status weighted_nodes_assign(const layer_problem *problem, arena *scratch, weighted_homes *homes,
                                   eplb_error *error);
+/* Each node by itself: height[N] is what its fullest rank reaches, as a fraction of the layer's mean. Errors:
+ * those of `plan`, MEMORY. */
 eplb_status weighted_nodes_plan(const layer_problem *problem, const int32_t *node_of_expert,
                                 weighted_area_planner plan, arena *scratch, layer_answer *answer,
-                                double *imbalance, eplb_error *error);
+                                double *height, eplb_error *error);
 
 #endif

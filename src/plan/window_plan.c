@@ -14,6 +14,7 @@
 #include "plan/keep_slots.h"
 #include "plan/policies.h"
 #include "plan/relabel.h"
+#include "plan/spill_floor.h"
 #include "plan/spill_nodes.h"
 #include "plan/window_course.h"
 
@@ -289,7 +290,7 @@ static eplb_status spill_start(window_course *course, double room, arena *scratc
 {
     const layer_problem *problem = course->problem;
     spill_nodes spill;
-    eplb_status status = spill_nodes_choose(&spill, problem, &course->work, false, room, scratch, error);
+    eplb_status status = spill_nodes_choose(&spill, problem, &course->work, room, scratch, error);
     if (status != EPLB_OK || !spill.fits)
         return status;
     for (int32_t e = 0; e < problem->num_experts; e++)
@@ -395,6 +396,21 @@ static eplb_status find_bound(window_course *course, double *bound, arena *scrat
     return window_course_weighted(course, &sum, bound, scratch, error);
 }
 
+/* What no placement with equal shares comes below that has no more replicas outside their node than allowed.
+ */
+static eplb_status find_spill_bound(const window_course *course, double *bound, arena *scratch,
+                                    eplb_error *error)
+{
+    spill_floor floor;
+    const layer_problem *problem = course->problem;
+    if (problem->split != EPLB_SPLIT_EQUAL || problem->max_spill == 0 || course->best_excess > 0 ||
+        problem->total == 0 || !is_node_limited(problem))
+        return EPLB_OK;
+    eplb_status status = spill_floor_find(&floor, problem, scratch, error);
+    *bound = status == EPLB_OK ? floor.level : 1.0;
+    return status;
+}
+
 /* The layer without its groups where they do not fit on the nodes: other policies plan across nodes then, and
  * keeping to half of the nodes would lose to them. */
 static eplb_status drop_misfits(layer_problem *problem, arena *scratch, eplb_error *error)
@@ -433,6 +449,8 @@ eplb_status window_plan(const layer_problem *problem, const window_aim *aim, are
                                           : plan_from_nothing(&course, scratch, error);
     if (status == EPLB_OK && aim->any_share && problem->total > 0)
         status = find_bound(&course, &answer->bound, scratch, error);
+    if (status == EPLB_OK)
+        status = find_spill_bound(&course, &answer->bound, scratch, error);
     if (status != EPLB_OK)
         return status;
     memcpy(answer->expert, course.best, (size_t)problem->num_slots * sizeof(int32_t));

@@ -73,7 +73,7 @@ eplb_status plan_layer_windows(const layer_problem *problem, arena *scratch, lay
         status = replica_work_init(&work, problem, scratch, error);
     if (status == EPLB_OK)
         status = equal_bounds_find(&bounds, problem, &work, scratch, error);
-    if (status == EPLB_OK)
+    if (status == EPLB_OK && bounds.imbalance > answer->bound)
         answer->bound = bounds.imbalance; /* of the sum, as the plan's metrics are */
     return status;
 }
