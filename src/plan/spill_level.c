@@ -308,7 +308,7 @@ static int32_t pieces_needed(const spill_level *work)
 static bool choose_pieces(spill_level *work)
 {
     int32_t depth = 0, most = work->problem->max_spill;
-    work->piece[0].tokens = -1.0;
+    work->piece[0] = (spill_piece){0, 0, -1.0};
     for (int32_t steps = 0; steps < PIECE_STEPS; steps++) {
         int32_t needed = pieces_needed(work);
         work->num_pieces = depth;
@@ -317,7 +317,7 @@ static bool choose_pieces(spill_level *work)
         if (depth + needed <= most && next_choice(work, &work->piece[depth], &work->piece[depth])) {
             put_piece(work, &work->piece[depth++], 1);
             if (depth < most)
-                work->piece[depth].tokens = -1.0;
+                work->piece[depth] = (spill_piece){0, 0, -1.0};
         } else {
             if (depth == 0)
                 return false;
