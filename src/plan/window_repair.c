@@ -65,8 +65,10 @@ static eplb_status anneal(window_course *course, int64_t budget, arena *scratch,
     return window_course_compare(course, "repair: a search within the moves", scratch, error);
 }
 
-/* What the policy for the sum makes of so many moves; it may need more to serve every expert. */
-static eplb_status repair_sum(window_course *course, int64_t budget, arena *scratch, eplb_error *error)
+/* What the policy for the sum makes of so many moves in so much work; it may need more moves to serve every
+ * expert. */
+static eplb_status repair_sum(window_course *course, int64_t budget, int64_t work, arena *scratch,
+                              eplb_error *error)
 {
     layer_problem sum = *course->problem;
     layer_answer answer = {.expert = course->found, .bound = 1.0};
@@ -79,7 +81,7 @@ static eplb_status repair_sum(window_course *course, int64_t budget, arena *scra
     sum.window_load = sum.load;
     sum.max_moves = budget;
     sum.max_spill = 0;
-    sum.work_limit = course->steps / STEPS_PART;
+    sum.work_limit = work;
     sum.split = course->aim->any_share ? EPLB_SPLIT_WEIGHTED : EPLB_SPLIT_EQUAL;
     memset(course->found, -1, (size_t)sum.num_slots * sizeof(int32_t));
     eplb_status status = course->aim->any_share
@@ -108,7 +110,7 @@ static eplb_status work_through(window_course *course, int64_t budget, bool sear
     if (status == EPLB_OK && search)
         status = anneal(course, budget, scratch, error);
     if (status == EPLB_OK && (course->problem->target_imbalance > 0.0 || (budget & (budget - 1)) == 0))
-        status = repair_sum(course, budget, scratch, error);
+        status = repair_sum(course, budget, course->steps / STEPS_PART, scratch, error);
     return status;
 }
 
@@ -129,6 +131,10 @@ eplb_status window_repair(window_course *course, arena *scratch, eplb_error *err
         status = work_through(course, budget, wins, scratch, error);
         arena_rewind(scratch, mark);
     }
-    return status == EPLB_OK && wins && !window_course_is_good(course) ? descend(course, most, scratch, error)
-                                                                       : status;
+    if (status == EPLB_OK && wins && !window_course_is_good(course))
+        status = descend(course, most, scratch, error);
+    /* One window is its sum: the repair that knows nothing else gets all moves and its own time. */
+    return status == EPLB_OK && most > 0 && problem->num_windows == 1
+               ? repair_sum(course, most, problem->work_limit, scratch, error)
+               : status;
 }

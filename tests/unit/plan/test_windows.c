@@ -311,6 +311,47 @@ static void test_target_from_nothing(void **state)
     eplb_load_destroy(load);
 }
 
+/* One window is the same problem for batches and for weighted shares: within any number of moves batches do
+ * not do worse. */
+static void test_one_batch_is_repaired_as_shares_are(void **state)
+{
+    (void)state;
+    enum { E = 29, CASES = 12 };
+    static const int64_t limits[] = {3, 5, 7};
+    random_state random = random_seed(3);
+    eplb_topology *topology = case_topology(16, 1, 2);
+    eplb_error error;
+    for (int32_t n = 0; n < CASES; n++) {
+        int64_t before[E], after[E];
+        for (int32_t e = 0; e < E; e++) {
+            before[e] = 100 + random_below(&random, 900);
+            after[e] = before[e] / 2 + random_below(&random, 600);
+        }
+        eplb_load *old = case_load(1, 1, E, before), *load = case_load(1, 1, E, after);
+        eplb_plan *current, *weighted, *batch;
+        eplb_plan_params params = case_params("weighted", 1);
+        params.split = EPLB_SPLIT_WEIGHTED;
+        assert_int_equal(case_plan(&current, old, topology, &params, &error), EPLB_OK);
+        params.current = eplb_plan_placement(current);
+        for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+            params.max_moves_per_layer = limits[i];
+            params.policy = "weighted";
+            params.split = EPLB_SPLIT_WEIGHTED;
+            assert_int_equal(case_plan(&weighted, load, topology, &params, &error), EPLB_OK);
+            params.policy = "batch";
+            params.split = EPLB_SPLIT_BATCH;
+            assert_int_equal(case_plan(&batch, load, topology, &params, &error), EPLB_OK);
+            assert_true(eplb_plan_imbalance(batch)[0] <= eplb_plan_imbalance(weighted)[0] + 1e-9);
+            eplb_plan_destroy(weighted);
+            eplb_plan_destroy(batch);
+        }
+        eplb_plan_destroy(current);
+        eplb_load_destroy(load);
+        eplb_load_destroy(old);
+    }
+    eplb_topology_destroy(topology);
+}
+
 /* A node that lost a rank has no room for its group: batches are planned across nodes, as weighted shares
  * are, and never worse. */
 static void test_groups_that_do_not_fit(void **state)
@@ -374,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_spill),
         cmocka_unit_test(test_target_stops),
         cmocka_unit_test(test_target_from_nothing),
+        cmocka_unit_test(test_one_batch_is_repaired_as_shares_are),
         cmocka_unit_test(test_groups_that_do_not_fit),
         cmocka_unit_test(test_refusals),
     };
