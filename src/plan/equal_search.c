@@ -129,8 +129,7 @@ eplb_status equal_search(neighbourhood *around, const layer_problem *problem,
         }
         if (now < state.least)
             keep_best(&state, now);
-        if (i % POLL_STEPS == 0 && problem->should_stop != NULL &&
-            problem->should_stop(problem->stop_context))
+        if (i % POLL_STEPS == 0 && layer_is_stopped(problem))
             break;
     }
     if (now > state.least)

@@ -68,6 +68,17 @@ static inline double layer_time_used(const layer_problem *problem)
     return problem->time_used != NULL ? problem->time_used(problem->stop_context) : 0.0;
 }
 
+/* Whether expert[S] has `wanted` in a slot of the rank. O(k). */
+static inline bool layer_holds(const layer_problem *problem, const int32_t *expert, int32_t rank,
+                               int32_t wanted)
+{
+    for (int32_t p = problem->first_slot[rank]; p < problem->first_slot[rank + 1]; p++) {
+        if (expert[p] == wanted)
+            return true;
+    }
+    return false;
+}
+
 /* Whether the rank holds the expert in a slot that it is to lose, and in no other. `cut_off` as above. */
 static inline bool layer_is_cut_off(const layer_problem *problem, const uint64_t *cut_off, int32_t rank,
                                     int32_t expert)

@@ -382,8 +382,7 @@ void risk_search_anneal(risk_search *search, int64_t steps, double heat)
     double start = layer_time_used(problem);
     cooling c = {.heat = heat, .start = start, .time = search->until - start, .pace = 1.0};
     for (int64_t step = 0; step < steps; step++) {
-        if (step % POLL_STEPS == 0 && problem->should_stop != NULL &&
-            problem->should_stop(problem->stop_context))
+        if (step % POLL_STEPS == 0 && layer_is_stopped(problem))
             break;
         cool(&c, problem, step, steps);
         if (c.gone >= 1.0)

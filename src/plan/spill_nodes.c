@@ -389,8 +389,7 @@ eplb_status spill_nodes_choose(spill_nodes *spill, const layer_problem *problem,
     copy_state(spill, &state, problem);
     double now = value(&search), best = now;
     for (int32_t step = 0; problem->total > 0 && step < SPILL_STEPS; step++) {
-        if (step % POLL_STEPS == 0 && problem->should_stop != NULL &&
-            problem->should_stop(problem->stop_context))
+        if (step % POLL_STEPS == 0 && layer_is_stopped(problem))
             break;
         double left = 1.0 - (double)step / SPILL_STEPS;
         double bar = HEAT * left * left * now * 2.0 * random_unit(&search.random);

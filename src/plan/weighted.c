@@ -405,21 +405,12 @@ static bool current_homes(const layer_problem *problem, int32_t *node_of_expert,
     return true;
 }
 
-static bool holds(const layer_problem *problem, const int32_t *expert, int32_t rank, int32_t wanted)
-{
-    for (int32_t s = problem->first_slot[rank]; s < problem->first_slot[rank + 1]; s++) {
-        if (expert[s] == wanted)
-            return true;
-    }
-    return false;
-}
-
 static int64_t count_received(const layer_problem *problem, const int32_t *expert)
 {
     int64_t received = 0;
     for (int32_t s = 0; s < problem->num_slots; s++) {
         int32_t rank = problem->slot_rank[s];
-        if (expert[s] >= 0 && !holds(problem, problem->current, rank, expert[s]) &&
+        if (expert[s] >= 0 && !layer_holds(problem, problem->current, rank, expert[s]) &&
             !layer_is_cut_off(problem, problem->cut_off, rank, expert[s]))
             received++;
     }

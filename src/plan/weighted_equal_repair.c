@@ -11,16 +11,6 @@
 #include "base/error.h"
 #include "plan/policies.h"
 
-static bool is_held(const layer_problem *problem, const int32_t *origin, int32_t slot, int32_t expert)
-{
-    int32_t rank = problem->slot_rank[slot];
-    for (int32_t p = problem->first_slot[rank]; p < problem->first_slot[rank + 1]; p++) {
-        if (origin[p] == expert)
-            return true;
-    }
-    return false;
-}
-
 /* Whether a placement keeps to the moves and leaves no more replicas outside their node than the origin has
  * or may have. */
 static bool keeps_limits(const layer_problem *problem, const weighted_repair_limits *limits,
@@ -28,12 +18,12 @@ static bool keeps_limits(const layer_problem *problem, const weighted_repair_lim
 {
     int64_t received = 0, outside = 0;
     for (int32_t p = 0; p < problem->num_slots; p++) {
-        int32_t e = expert[p];
+        int32_t e = expert[p], rank = problem->slot_rank[p];
         if (e < 0)
             continue;
-        received += !is_held(problem, limits->origin, p, e);
-        outside += limits->node_of_expert != NULL &&
-                   limits->node_of_expert[e] != problem->rank_node[problem->slot_rank[p]];
+        received += !layer_holds(problem, limits->origin, rank, e) &&
+                    !layer_is_cut_off(problem, limits->cut_off, rank, e);
+        outside += limits->node_of_expert != NULL && limits->node_of_expert[e] != problem->rank_node[rank];
     }
     return received <= limits->max_moves && outside <= problem->max_spill;
 }

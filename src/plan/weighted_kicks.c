@@ -26,15 +26,6 @@ typedef struct kicks {
     random_state random;
 } kicks;
 
-static bool rank_holds(const kicks *work, int32_t rank, int32_t expert)
-{
-    for (int32_t s = work->problem->first_slot[rank]; s < work->problem->first_slot[rank + 1]; s++) {
-        if (work->trial.expert[s] == expert)
-            return true;
-    }
-    return false;
-}
-
 /* The slot's expert, if it has another replica, makes way for any other; else it changes places with one. */
 static bool kick(kicks *work)
 {
@@ -44,7 +35,7 @@ static bool kick(kicks *work)
     int32_t other = (int32_t)random_below(&work->random, (uint32_t)problem->num_slots);
     int32_t rank = problem->slot_rank[slot], there = problem->slot_rank[other];
     int32_t old = expert[slot], comes = expert[other];
-    if (comes < 0 || rank == there || rank_holds(work, rank, comes))
+    if (comes < 0 || rank == there || layer_holds(problem, expert, rank, comes))
         return false;
     if (old < 0 || (work->count[old] > 1 && random_below(&work->random, 2) == 0)) {
         if (old >= 0)
@@ -53,7 +44,7 @@ static bool kick(kicks *work)
         expert[slot] = comes;
         return true;
     }
-    if (rank_holds(work, there, old))
+    if (layer_holds(problem, expert, there, old))
         return false;
     expert[slot] = comes;
     expert[other] = old;
@@ -100,7 +91,7 @@ bool weighted_kicks(const layer_problem *problem, double goal, arena *scratch, l
         memcpy(work.origin, work.trial.expert, slots * sizeof *work.origin);
         weighted_repair_limits limits = {.origin = work.origin, .goal = goal, .max_moves = INT64_MAX};
         weighted_repair_result result;
-        if (problem->should_stop != NULL && problem->should_stop(problem->stop_context))
+        if (layer_is_stopped(problem))
             break;
         if (!weighted_repair(problem, &limits, scratch, &work.trial, &result))
             return false;

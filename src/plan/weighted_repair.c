@@ -59,20 +59,11 @@ typedef struct repair {
 /* --- the placement -----------------------------------------------------------------------------------------
  */
 
-static bool holds(const repair *work, const int32_t *expert, int32_t rank, int32_t wanted)
-{
-    for (int32_t s = work->problem->first_slot[rank]; s < work->problem->first_slot[rank + 1]; s++) {
-        if (expert[s] == wanted)
-            return true;
-    }
-    return false;
-}
-
 /* 1 if the rank would have to receive the expert. */
 static int32_t must_receive(const repair *work, int32_t slot, int32_t expert)
 {
     int32_t rank = work->problem->slot_rank[slot];
-    bool held = expert < 0 || holds(work, work->origin, rank, expert) ||
+    bool held = expert < 0 || layer_holds(work->problem, work->origin, rank, expert) ||
                 layer_is_cut_off(work->problem, work->cut_off, rank, expert);
     return held ? 0 : 1;
 }
@@ -259,7 +250,7 @@ static void offer_replica(repair *work, int32_t place, int32_t slot, double want
     if (place < 0 || place >= work->num_inside)
         return;
     int32_t expert = work->inside[place], rank = work->problem->slot_rank[slot];
-    if (!may_live(work, expert, slot) || holds(work, work->expert, rank, expert))
+    if (!may_live(work, expert, slot) || layer_holds(work->problem, work->expert, rank, expert))
         return;
     double load = (double)work->shares.load[expert];
     double let_out = load < wanted ? load : wanted;
@@ -283,8 +274,8 @@ static void offer_exchange(repair *work, int32_t place, int32_t slot, double wan
     int32_t expert = work->inside[place], victim = work->expert[slot];
     int32_t back = only_slot(work, expert);
     if (back < 0 || !may_live(work, expert, slot) || !may_live(work, victim, back) ||
-        holds(work, work->expert, work->problem->slot_rank[slot], expert) ||
-        holds(work, work->expert, work->problem->slot_rank[back], victim))
+        layer_holds(work->problem, work->expert, work->problem->slot_rank[slot], expert) ||
+        layer_holds(work->problem, work->expert, work->problem->slot_rank[back], victim))
         return;
     double served = work->count[victim] > 1 ? work->quota[slot] : (double)work->shares.load[victim];
     double shift = (double)work->shares.load[expert] - served;
@@ -424,11 +415,6 @@ static bool take(repair *work, arena *scratch)
            weighted_shares_init(&work->peel, work->problem, scratch);
 }
 
-static bool stopped(const layer_problem *problem)
-{
-    return problem->should_stop != NULL && problem->should_stop(problem->stop_context);
-}
-
 static bool search(repair *work, int64_t max_moves, const weighted_trail *trail, arena *scratch)
 {
     if (!solve(work, scratch))
@@ -436,7 +422,7 @@ static bool search(repair *work, int64_t max_moves, const weighted_trail *trail,
     for (;;) {
         if (trail != NULL)
             trail->note(trail->context, work->received, weighted_shares_imbalance(&work->shares));
-        if (work->level <= work->goal || work->flows_left <= 0 || stopped(work->problem))
+        if (work->level <= work->goal || work->flows_left <= 0 || layer_is_stopped(work->problem))
             return true;
         int32_t best;
         if (!collect(work, scratch) || !best_move(work, max_moves, &best, scratch))
