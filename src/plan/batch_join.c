@@ -5,8 +5,8 @@
  * else to turn to. The risk of single ranks (risk_search.c) does not see that; T* = max over expert sets of
  * load / reachable ranks does. Shared replicas are exchanged at random while the mean T* of the windows does
  * not rise. Experts of one rank are a single load here, so a flow is small; a window that has just refused an
- * exchange judges the next one first. Cost: about five flows per exchange, a third of the search on 16 ranks.
- */
+ * exchange judges the next one first. Cost: about five flows per exchange, a third of the search on 16
+ * ranks. */
 #include "plan/batch_join.h"
 
 #include <string.h>

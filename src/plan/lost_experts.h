@@ -4,8 +4,8 @@
 
 #include "plan/request.h"
 
-/* Refuses a layer with more of them than it may receive. Errors: INFEASIBLE (lists them), MEMORY. O(S + E).
- */
+/* Refuses a layer with more of them than it may receive. Errors: INFEASIBLE (lists them), MEMORY. O(S +
+ * E). */
 eplb_status lost_experts_check(const layer_problem *problem, arena *scratch, eplb_error *error);
 
 /* Where no plan was found: tells it anew if a limit of moves below their number is why, the first such layer

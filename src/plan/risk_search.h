@@ -8,8 +8,8 @@
 /* What is minimised: the sum over ranks of (target-relative mean + caution * standard deviation)^power, where
  * an expert with r replicas loads each of its ranks with a fraction 1 / r, or, with `floating` < 1, with
  * floating / r: the part that stays where a later split may move the rest. A later split moves no more than
- * other ranks have room for: a replica with more than `room` of a rank's mean leaves the excess where it is.
- */
+ * other ranks have room for: a replica with more than `room` of a rank's mean leaves the excess where it
+ * is. */
 typedef struct risk_aim {
     double caution;
     double floating;
@@ -56,8 +56,8 @@ void risk_search_read(risk_search *search);
  * probability that falls to nothing with the steps, or with the time if that is short; at first an excess of
  * `heat` times the total has one in e. Limits are kept. O(steps width). */
 void risk_search_anneal(risk_search *search, int64_t steps, double heat);
-/* Makes the best change around the riskiest ranks per received expert, within the purse; false: none helps.
- */
+/* Makes the best change around the riskiest ranks per received expert, within the purse; false: none
+ * helps. */
 bool risk_search_improve(risk_search *search);
 
 #endif

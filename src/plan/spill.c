@@ -64,8 +64,8 @@ static eplb_status compare(contest *c, arena *scratch, eplb_error *error)
     return EPLB_OK;
 }
 
-/* *reaches: the shares chosen for the sum of the windows bring the placement to the target, if there is one.
- */
+/* *reaches: the shares chosen for the sum of the windows bring the placement to the target, if there is
+ * one. */
 static eplb_status reaches_target(const layer_problem *problem, const int32_t *expert, bool *reaches,
                                   arena *scratch, eplb_error *error)
 {

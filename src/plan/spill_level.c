@@ -24,7 +24,7 @@ enum { BISECTIONS = 40, MOST_PAIRS = 8, MOST_DIVISIONS = 400, PIECE_STEPS = 500 
 #define MOST_UNITS  0x1p50
 #define NEAR_ENOUGH 1e-9 /* levels */
 
-/* --- one node --- */
+/* --- one node ---------------------------------------------------------------------------------------- */
 
 static double whole_units(double units)
 {
@@ -86,8 +86,8 @@ static void sum_largest(const chunks *cut, double *chunk, int32_t most)
     }
 }
 
-/* take[h]: what h hosts take beside the chunks that find no slot on other ranks; `scarce` slots are not used.
- */
+/* take[h]: what h hosts take beside the chunks that find no slot on other ranks; `scarce` slots are not
+ * used. */
 static void sum_hosts(level_node *node, const chunks *cut, double rank, int32_t scarce)
 {
     int32_t i = 0, j = 0, dropped = 0, spare = node->num_slots - scarce;
@@ -123,7 +123,7 @@ static void measure_node(spill_level *work, int32_t n, double level)
         sum_hosts(node, &cut, level * work->mean, work->scarce[n]);
 }
 
-/* --- all nodes --- */
+/* --- all nodes --------------------------------------------------------------------------------------- */
 
 /* Keeps the max_spill largest of what hosts add, falling. */
 static void note_gain(spill_level *work, double gain)
@@ -240,7 +240,7 @@ static bool can_divide(const spill_level *work, divisions *ways, int32_t pair, i
     return false;
 }
 
-/* --- pieces --- */
+/* --- pieces ------------------------------------------------------------------------------------------ */
 
 /* What one more piece could carry: by what both nodes have left, what the exporting experts have and a host
  * takes. */
@@ -384,7 +384,7 @@ void spill_level_read(spill_level *work, const int32_t *group_node)
     }
 }
 
-/* --- the problem --- */
+/* --- the problem ------------------------------------------------------------------------------------- */
 
 static bool take_nodes(spill_level *work, arena *scratch)
 {

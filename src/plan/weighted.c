@@ -37,8 +37,7 @@ static eplb_status out_of_memory(const layer_problem *problem, eplb_error *error
     return error_memory(error, (size_t)problem->num_slots * sizeof(int64_t), "the weighted planner");
 }
 
-/* --- one area, from nothing
- * ----------------------------------------------------------------------------------- */
+/* --- one area, from nothing -------------------------------------------------------------------------- */
 
 /* All ranks that have slots, all experts; false when memory is out. */
 static bool whole_part(const layer_problem *problem, weighted_part *part, arena *scratch)
@@ -297,8 +296,7 @@ static eplb_status plan_area_quickly(const layer_problem *problem, arena *scratc
     return status == EPLB_OK && !found ? plan_area(problem, scratch, answer, imbalance, error) : status;
 }
 
-/* --- the layer, from nothing
- * ----------------------------------------------------------------------------------- */
+/* --- the layer, from nothing ------------------------------------------------------------------------- */
 
 typedef struct fresh_plan {
     double imbalance;
@@ -373,8 +371,7 @@ static eplb_status plan_fresh(const layer_problem *problem, arena *scratch, laye
     return status;
 }
 
-/* --- the layer, from a current placement
- * ------------------------------------------------------------------------ */
+/* --- the layer, from a current placement ------------------------------------------------------------- */
 
 /* The node on which the current placement has most replicas of each group. *outside: replicas that are
  * elsewhere, or a large number if a group is nowhere. False when memory is out. */
@@ -628,8 +625,7 @@ eplb_status plan_layer_weighted(const layer_problem *problem, arena *scratch, la
     return plan_fresh(problem, scratch, answer, &plan, error);
 }
 
-/* --- the frontier
- * ------------------------------------------------------------------------------------------------ */
+/* --- the frontier ------------------------------------------------------------------------------------ */
 
 typedef struct frontier {
     frontier_point *points;

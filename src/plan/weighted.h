@@ -33,8 +33,8 @@ bool weighted_tree_fits(const weighted_part *part);
 bool weighted_tree(const layer_problem *problem, const weighted_part *part, int64_t unit, arena *scratch,
                    layer_answer *answer);
 
-/* Fewer spare slots than the tree needs: connected components, each exact in itself. Equal speeds and slots.
- */
+/* Fewer spare slots than the tree needs: connected components, each exact in itself. Equal speeds and
+ * slots. */
 bool weighted_components_fit(const layer_problem *problem, const weighted_part *part);
 bool weighted_components(const layer_problem *problem, const weighted_part *part, arena *scratch,
                          layer_answer *answer);

@@ -1,4 +1,5 @@
 /* Lower bounds of the weighted split: no placement and no shares reach less.
+ *
  * Mean: total / speed. Counts: at level T expert e needs replicas on so many ranks that T times the speed of
  * the fastest of them reaches w_e, and there are only S slots. Hot ranks: let the j largest experts live on u
  * ranks; what lies elsewhere has S - K slots, K those of the u ranks, so at least K - R experts live on these

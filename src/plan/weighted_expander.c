@@ -1,4 +1,5 @@
 /* Which experts fill the slots that exact balance does not need.
+ *
  * Duplicates of the hottest expert help if that expert grows hotter; they do not help when a rank grows hot
  * through others, because its load cannot leave. So each spare slot joins its rank to another, far away: the
  * t-th spare slot holds the largest expert of rank t * a mod G, with a near 0.618 G and coprime to it, so

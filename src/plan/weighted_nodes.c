@@ -1,4 +1,5 @@
 /* Node-limited routing: every group of experts lives on one node.
+ *
  * Groups go to nodes so that the largest load per speed is least: largest first, then exchanges and moves of
  * groups, then, where there are few, a search of all assignments that proves the floor: no node-limited plan
  * is better, however its nodes are planned inside. A node takes at most as many groups as its slots hold, and
@@ -270,7 +271,7 @@ eplb_status weighted_nodes_assign(const layer_problem *problem, arena *scratch, 
     return EPLB_OK;
 }
 
-/* --- a node as a layer of its own ----------------------------------------------------------------------- */
+/* --- a node as a layer of its own -------------------------------------------------------------------- */
 
 /* Plans one node and copies it to the whole; *height is its largest load per speed over the layer's mean. */
 static eplb_status plan_node(const layer_problem *problem, const int32_t *node_of_expert, int32_t wanted,

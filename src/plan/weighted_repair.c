@@ -1,4 +1,5 @@
 /* From a given placement to a better one by few moves.
+ *
  * Shares first: the flow (weighted_shares.c) gives the best level T that moves nothing, and the set U of
  * ranks that proves it: the experts that live only on U load it to T. So only one thing helps: an expert of U
  * gets a replica on a rank outside, in an empty slot or where an expert gives up a spare replica (one
@@ -56,8 +57,7 @@ typedef struct repair {
     int32_t num_moves;
 } repair;
 
-/* --- the placement -----------------------------------------------------------------------------------------
- */
+/* --- the placement ----------------------------------------------------------------------------------- */
 
 /* 1 if the rank would have to receive the expert. */
 static int32_t must_receive(const repair *work, int32_t slot, int32_t expert)
@@ -110,8 +110,7 @@ static bool solve(repair *work, arena *scratch)
     return true;
 }
 
-/* --- experts that no live rank holds
- * ------------------------------------------------------------------------- */
+/* --- experts that no live rank holds ----------------------------------------------------------------- */
 
 /* The best slot for a lost expert: free or spare, on the rank that is lowest; -1: none where it may live. */
 static int32_t slot_for_lost(const repair *work, int32_t expert)
@@ -155,8 +154,7 @@ static bool place_lost(repair *work, arena *scratch)
     return true;
 }
 
-/* --- levels of the ranks outside U
- * ---------------------------------------------------------------------------- */
+/* --- levels of the ranks outside U ------------------------------------------------------------------- */
 
 /* Takes the tight set of `shares` out of the peeling placement: its ranks, and the experts that live on them
  * alone, which are the only ones with load there. Notes how far its level is from the goal. */
@@ -210,8 +208,7 @@ static bool find_levels(repair *work, arena *scratch)
     return true;
 }
 
-/* --- candidates
- * --------------------------------------------------------------------------------------------- */
+/* --- candidates -------------------------------------------------------------------------------------- */
 
 /* Keeps the TRIALS most promising, best first; earlier ones win ties. */
 static void offer(repair *work, move candidate)
@@ -254,8 +251,8 @@ static void offer_replica(repair *work, int32_t place, int32_t slot, double want
         return;
     double load = (double)work->shares.load[expert];
     double let_out = load < wanted ? load : wanted;
-    /* What the spare replica served must go elsewhere; among equals the larger expert can carry more later.
-     */
+    /* What the spare replica served must go elsewhere; among equals the larger expert can carry more
+     * later. */
     offer(work, (move){expert, slot, -1, let_out - 0.5 * work->quota[slot] + 1e-3 * load});
 }
 
@@ -343,8 +340,7 @@ static bool collect(repair *work, arena *scratch)
     return true;
 }
 
-/* --- the search
- * ----------------------------------------------------------------------------------------------- */
+/* --- the search -------------------------------------------------------------------------------------- */
 
 static int32_t receives(const repair *work, const move *m)
 {

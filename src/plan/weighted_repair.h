@@ -28,8 +28,7 @@ typedef struct weighted_repair_result {
 
 /* Starts from the slots of `answer`, which may lack experts or hold one twice on a rank; sets slots and
  * quotas. Lost experts are placed whatever max_moves says (the caller refuses too small a limit); other moves
- * stop at it. False when memory is out.
- */
+ * stop at it. False when memory is out. */
 bool weighted_repair(const layer_problem *problem, const weighted_repair_limits *limits, arena *scratch,
                      layer_answer *answer, weighted_repair_result *result);
 

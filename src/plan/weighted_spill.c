@@ -66,7 +66,7 @@ static bool take(spilling *work, arena *scratch)
            weighted_shares_init(&work->shares, problem, scratch);
 }
 
-/* --- pieces --- */
+/* --- pieces ------------------------------------------------------------------------------------------ */
 
 /* Tokens by the node they start on: as told, or as many on each rank. */
 static void read_origin(spilling *work)
@@ -187,8 +187,8 @@ static bool choose_pieces(spilling *work)
     return true;
 }
 
-/* Pieces take what their hosts have left, as far as their experts have it, or less where hosts have too much.
- */
+/* Pieces take what their hosts have left, as far as their experts have it, or less where hosts have too
+ * much. */
 static void settle_pieces(spilling *work)
 {
     for (int32_t i = 0; i < work->hosts.num_pieces; i++) {
@@ -199,7 +199,7 @@ static void settle_pieces(spilling *work)
     }
 }
 
-/* --- the whole --- */
+/* --- the whole --------------------------------------------------------------------------------------- */
 
 /* Slots that are left get replicas of their node's experts. */
 static bool fill_left(spilling *work, const spill_homes *homes, int32_t node, arena *scratch)

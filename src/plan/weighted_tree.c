@@ -1,4 +1,5 @@
 /* Exact balance of a part whose ranks are equally fast: placement and quotas with every rank at the mean.
+ *
  * Pad with dummies to (k - 1) G + 1 items and keep one of them open. Each rank takes the rest of the open
  * item, k - 2 whole items and as much of one more as it lacks; that one becomes the open item. (An open item
  * that fills the rank beside the k - 1 smallest stays open.) So neighbours share at most one expert, the

@@ -1,4 +1,5 @@
 /* Balance of a part whose ranks differ in speed or, beyond what the tree takes, in slots.
+ *
  * The steps of the tree (weighted_tree.c) with a target T_g and k_g slots per rank: from the items left, some
  * of the smallest and some of the largest fill the rank, the last one is cut and its rest goes back into the
  * list. A step works if the k_g - 1 smallest sum to at most T_g and the k_g largest to at least T_g. That is

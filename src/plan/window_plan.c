@@ -396,8 +396,8 @@ static eplb_status find_bound(window_course *course, double *bound, arena *scrat
     return window_course_weighted(course, &sum, bound, scratch, error);
 }
 
-/* What no placement with equal shares comes below that has no more replicas outside their node than allowed.
- */
+/* What no placement with equal shares comes below that has no more replicas outside their node than
+ * allowed. */
 static eplb_status find_spill_bound(const window_course *course, double *bound, arena *scratch,
                                     eplb_error *error)
 {

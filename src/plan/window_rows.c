@@ -173,8 +173,8 @@ static int32_t choose_pairs(const layer_problem *problem, int32_t filled, int32_
     return found;
 }
 
-/* Noise of each expert, robust against changes of the mix: they are few among the differences of neighbours.
- */
+/* Noise of each expert, robust against changes of the mix: they are few among the differences of
+ * neighbours. */
 static void measure_noise(window_rows *rows, const layer_problem *problem)
 {
     int32_t first[MOST_PAIRS], second[MOST_PAIRS];

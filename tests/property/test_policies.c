@@ -413,8 +413,8 @@ static int64_t need_of(const random_case *c, int32_t layer)
     return need;
 }
 
-/* A limit of moves is refused only where no plan keeps it; policies without a frontier divide a total evenly.
- */
+/* A limit of moves is refused only where no plan keeps it; policies without a frontier divide a total
+ * evenly. */
 static bool is_too_tight(const random_case *c)
 {
     int64_t all = 0;

@@ -36,8 +36,8 @@ void window_blocks_init(window_blocks *blocks, int32_t max_blocks, size_t max_by
 void window_blocks_destroy(window_blocks *blocks);
 
 /* Takes window number `window`, which come in order from 0: cells [num_cells] >= 0, doubles if `floating`;
- * all windows have as many. Errors: MEMORY; OVERFLOW, *cell is then where a sum leaves the range of a load.
- */
+ * all windows have as many. Errors: MEMORY; OVERFLOW, *cell is then where a sum leaves the range of a
+ * load. */
 eplb_status window_blocks_add(window_blocks *blocks, int64_t window, const window_cell *cells,
                               size_t num_cells, bool floating, size_t *cell);
 

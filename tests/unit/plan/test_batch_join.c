@@ -68,8 +68,8 @@ static void test_halves_are_joined(void **state)
     arena_destroy(&f.scratch);
 }
 
-/* With speeds the ranks of the first half take twice as much: only the first window is too much for a half.
- */
+/* With speeds the ranks of the first half take twice as much: only the first window is too much for a
+ * half. */
 static void test_speeds(void **state)
 {
     (void)state;

@@ -112,8 +112,8 @@ static int32_t check_expert(const change *c, const layer_problem *problem, int32
     return times;
 }
 
-/* Slot by slot where nothing is cut off; else what the rank held, and no slot empty while an expert has none.
- */
+/* Slot by slot where nothing is cut off; else what the rank held, and no slot empty while an expert has
+ * none. */
 static void check_rank(const change *c, const layer_problem *problem, int32_t dense, int32_t rank)
 {
     const int32_t *now = problem->current + problem->first_slot[dense];

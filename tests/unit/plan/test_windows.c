@@ -97,8 +97,8 @@ static void test_topics(void **state)
     eplb_load_destroy(load);
 }
 
-/* Windows that are draws from one mix are planned as their sum, however few they are: what differs is chance.
- */
+/* Windows that are draws from one mix are planned as their sum, however few they are: what differs is
+ * chance. */
 static void test_chance_is_not_planned_for(void **state)
 {
     (void)state;
