@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "plan/group_refine.h"
 
 #define BRANCH_GROUPS 64
 #define BRANCH_VISITS 2000
@@ -24,6 +25,7 @@ typedef struct node_state {
     double *group_load; /* [groups] */
     double *load;       /* [N] */
     double *speed;      /* [N] */
+    double *inverse;    /* [N] 1 / speed */
     int32_t *room;      /* [N] slots not spoken for */
     int32_t *need;      /* [groups] slots that a group speaks for; at least its experts */
     int32_t *node;      /* [groups] */
@@ -51,16 +53,20 @@ static bool take_state(node_state *state, const layer_problem *problem, int32_t 
                           .group_load = arena_take_zero(scratch, groups, sizeof(double)),
                           .load = arena_take(scratch, nodes, sizeof(double)),
                           .speed = arena_take_zero(scratch, nodes, sizeof(double)),
+                          .inverse = arena_take(scratch, nodes, sizeof(double)),
                           .room = arena_take(scratch, nodes, sizeof(int32_t)),
                           .need = arena_take(scratch, groups, sizeof(int32_t)),
                           .node = group_node};
-    if (state->group_load == NULL || state->load == NULL || state->speed == NULL || state->room == NULL ||
-        state->need == NULL)
+    if (state->group_load == NULL || state->load == NULL || state->speed == NULL || state->inverse == NULL ||
+        state->room == NULL || state->need == NULL)
         return false;
     for (size_t i = 0; i < groups; i++)
         state->need[i] = state->size;
     for (int32_t g = 0; g < problem->num_ranks; g++)
-        state->speed[problem->rank_node[g]] += problem->rank_speed[g];
+        state->speed[problem->rank_node[g]] +=
+            problem->first_slot[g + 1] > problem->first_slot[g] ? problem->rank_speed[g] : 0;
+    for (size_t n = 0; n < nodes; n++)
+        state->inverse[n] = state->speed[n] > 0 ? 1 / state->speed[n] : 0;
     clear_nodes(state);
     return true;
 }
@@ -193,7 +199,23 @@ static bool is_repeated(const node_state *state, int32_t node)
     return false;
 }
 
-/* Places the groups from `at` on; depth is the number of groups, at most BRANCH_GROUPS. */
+/* Nodes from the one that is done first on; -1 before the first and after the last. */
+static int32_t next_node(const node_state *state, int32_t last)
+{
+    int32_t best = -1;
+    for (int32_t n = 0; n < state->num_nodes; n++) {
+        double here = state->load[n] * state->inverse[n];
+        if (last >= 0 && (here < state->load[last] * state->inverse[last] ||
+                          (here == state->load[last] * state->inverse[last] && n <= last)))
+            continue;
+        if (best < 0 || here < state->load[best] * state->inverse[best])
+            best = n;
+    }
+    return best;
+}
+
+/* Places the groups from `at` on, each first where it is done first; depth is the number of groups, at most
+ * BRANCH_GROUPS. */
 static void branch(branching *search, int32_t at)
 {
     node_state *state = search->state;
@@ -207,7 +229,7 @@ static void branch(branching *search, int32_t at)
         return;
     }
     int32_t group = search->order[at];
-    for (int32_t n = 0; n < state->num_nodes && search->left > 0; n++) {
+    for (int32_t n = next_node(state, -1); n >= 0 && search->left > 0; n = next_node(state, n)) {
         if (state->room[n] < state->need[group] || is_repeated(state, n) ||
             (state->load[n] + state->group_load[group]) / state->speed[n] >= search->time)
             continue;
@@ -296,9 +318,11 @@ eplb_status group_nodes_choose(const layer_problem *problem, const replica_work 
     int32_t most = state.num_groups * state.num_groups;
     while (*fits && most-- > 0 && improve(&state))
         continue;
+    eplb_status status = EPLB_OK;
     if (*fits && state.num_groups <= BRANCH_GROUPS)
-        return search_all(&state, work, scratch, error);
-    return EPLB_OK;
+        status = search_all(&state, work, scratch, error);
+    bool even = problem->uniform_speed && problem->uniform_slots >= 0;
+    return status == EPLB_OK && *fits && !even ? group_refine(problem, group_node, scratch, error) : status;
 }
 
 eplb_status group_nodes_read(const layer_problem *problem, int32_t *group_node, bool *fits, arena *scratch,
