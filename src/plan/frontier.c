@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "plan/fill_slots.h"
 #include "plan/layer_loop.h"
 
 #define MOST_POINTS 4096 /* of one layer */
@@ -36,7 +37,7 @@ static eplb_status explore_layer(const plan_request *request, int32_t layer, col
     int32_t count = 0;
     eplb_status status = layer_problem_create(&problem, request, layer, scratch, error);
     if (status == EPLB_OK)
-        status = request->policy->frontier(&problem, scratch, point, MOST_POINTS, &count, error);
+        status = fill_slots_frontier(request->policy, &problem, scratch, point, MOST_POINTS, &count, error);
     if (status != EPLB_OK)
         return status;
     found->count[layer] = count;

@@ -11,6 +11,9 @@ typedef struct plan_answers {
     double *shares;      /* [L, S], preset to 0, or NULL for an equal split */
     double *bound;       /* [L] */
     const char **reason; /* [L], may hold NULL */
+    int64_t *filled;     /* [L] slots that were filled before the policy planned */
+    int64_t *lacking;    /* [L] moves that are missing to fill the slots that stay empty */
+    int64_t *most_moves; /* [L] received experts that were allowed; INT64_MAX: unlimited */
 } plan_answers;
 
 /* How far a request is: shared by the passes over its layers. */

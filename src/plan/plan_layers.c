@@ -1,6 +1,7 @@
 /* The pass that plans: the policy's answer for each layer, put where the topology's slots are. O(S + E) per
  * layer beside the policy. */
 #include "base/error.h"
+#include "plan/fill_slots.h"
 #include "plan/layer_loop.h"
 
 typedef struct plan_pass {
@@ -51,6 +52,24 @@ static eplb_status store(const plan_pass *pass, const layer_problem *problem, co
     return write_shares(problem, answer, live, scratch, pass->answers->shares + layer * slots, error);
 }
 
+/* The policy's answer. Published planners keep theirs as published; ours leave no slot empty. */
+static eplb_status run_policy(const plan_pass *pass, const layer_problem *problem, layer_answer *answer,
+                              arena *scratch, eplb_error *error)
+{
+    const plan_policy *policy = pass->request->policy;
+    layer_problem filled = *problem;
+    int64_t *slots = &pass->answers->filled[problem->layer];
+    int64_t *lacking = &pass->answers->lacking[problem->layer];
+    *slots = *lacking = 0;
+    pass->answers->most_moves[problem->layer] = problem->max_moves;
+    if (policy->may_duplicate)
+        return policy->plan_layer(problem, scratch, answer, error);
+    eplb_status status = fill_slots_before(&filled, slots, scratch, error);
+    if (status == EPLB_OK)
+        status = policy->plan_layer(&filled, scratch, answer, error);
+    return status == EPLB_OK ? fill_slots_after(problem, answer, lacking, scratch, error) : status;
+}
+
 static eplb_status plan_layer(void *context, layer_problem *problem, arena *scratch, eplb_error *error)
 {
     const plan_pass *pass = context;
@@ -67,7 +86,7 @@ static eplb_status plan_layer(void *context, layer_problem *problem, arena *scra
         return error_memory(error, slots * sizeof(int64_t), "the answer of a layer");
     for (size_t p = 0; p < slots; p++)
         answer.expert[p] = -1;
-    eplb_status status = request->policy->plan_layer(problem, scratch, &answer, error);
+    eplb_status status = run_policy(pass, problem, &answer, scratch, error);
     return status == EPLB_OK ? store(pass, problem, &answer, scratch, error) : status;
 }
 

@@ -13,7 +13,8 @@
 #include "plan/lost_experts.h"
 #include "plan/move_budget.h"
 
-#define MOST_REASONS 3 /* told one by one */
+#define MOST_REASONS     3 /* told one by one */
+#define EMPTY_NOTE_BYTES 144
 
 static bool same_text(const char *a, const char *b)
 {
@@ -48,6 +49,34 @@ static void join_reasons(const char **reason, int32_t num_layers, char *text, si
         (void)snprintf(text + used, bytes - used, "; other reasons (%d of %d layers)", others, num_layers);
 }
 
+static const char *plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* What became of empty slots: how many were filled, and how many moves would fill the rest. */
+static void note_empty_slots(const plan_request *request, const plan_answers *answers, char *text,
+                             size_t bytes)
+{
+    int64_t filled = 0, empty = 0, most = 0, total = request->params.max_moves;
+    int32_t used = 0;
+    for (int32_t l = 0; l < request->num_layers; l++) {
+        int64_t lacking = answers->lacking[l];
+        filled += answers->filled[l];
+        empty += lacking;
+        if (lacking > 0 && answers->most_moves[l] + lacking > most)
+            most = answers->most_moves[l] + lacking;
+    }
+    if (filled > 0)
+        used = snprintf(text, bytes, "; first of all %lld empty slot%s filled", (long long)filled,
+                        plural(filled));
+    if (empty > 0 && used >= 0)
+        (void)snprintf(text + used, bytes - (size_t)used,
+                       "; %lld slot%s left empty for lack of moves, %lld %s would fill all", (long long)empty,
+                       plural(empty), total == EPLB_UNLIMITED ? (long long)most : (long long)(total + empty),
+                       total == EPLB_UNLIMITED ? "a layer" : "in total");
+}
+
 /* A plan that fails its own check is a defect of the policy. */
 static eplb_status as_defect(eplb_status status, const char *policy, eplb_error *error)
 {
@@ -70,7 +99,11 @@ static bool take_answers(plan_answers *answers, const plan_request *request, are
     answers->shares = equal ? NULL : arena_take_zero(memory, layers * slots, sizeof(double));
     answers->bound = arena_take(memory, layers, sizeof(double));
     answers->reason = arena_take(memory, layers, sizeof(const char *));
-    if (answers->expert == NULL || answers->bound == NULL || answers->reason == NULL ||
+    answers->filled = arena_take(memory, layers, sizeof(int64_t));
+    answers->lacking = arena_take(memory, layers, sizeof(int64_t));
+    answers->most_moves = arena_take(memory, layers, sizeof(int64_t));
+    if (answers->filled == NULL || answers->lacking == NULL || answers->most_moves == NULL ||
+        answers->expert == NULL || answers->bound == NULL || answers->reason == NULL ||
         (!equal && answers->shares == NULL))
         return false;
     if (!request->live->all) {
@@ -84,8 +117,10 @@ static bool take_answers(plan_answers *answers, const plan_request *request, are
 static eplb_status assemble(eplb_plan **plan, const plan_request *request, const plan_answers *answers,
                             const eplb_allocator *allocator, eplb_error *error)
 {
-    char reason[PLAN_REASON_BYTES];
-    join_reasons(answers->reason, request->num_layers, reason, sizeof reason);
+    char reason[PLAN_REASON_BYTES], note[EMPTY_NOTE_BYTES] = "";
+    note_empty_slots(request, answers, note, sizeof note);
+    join_reasons(answers->reason, request->num_layers, reason, sizeof reason - strlen(note));
+    (void)snprintf(reason + strlen(reason), sizeof reason - strlen(reason), "%s", note);
     plan_parts parts = {.topology = request->topology,
                         .num_layers = request->num_layers,
                         .num_experts = request->num_experts,

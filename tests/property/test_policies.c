@@ -30,7 +30,7 @@ typedef struct random_case {
     int32_t was_ranks, was_slots[MOST_RANKS], was_total;
     eplb_topology *topology;
     eplb_load *load;
-    eplb_plan *current;
+    eplb_placement *current;
     eplb_plan_params params;
 } random_case;
 
@@ -148,7 +148,21 @@ static eplb_topology *draw_ranks_before(random_case *c)
     return was;
 }
 
-/* A plan for another load, so that it is whole; then it is what the next starts from. */
+/* Takes replicas that are not the only one out of a layer, or puts an expert of their rank in their place. */
+static void damage(random_case *c, int32_t *slots)
+{
+    for (int32_t g = 0, first = 0; g < c->was_ranks; first += c->was_slots[g++]) {
+        for (int32_t p = first; p < first + c->was_slots[g]; p++) {
+            int32_t others = 0;
+            for (int32_t q = 0; q < c->was_total; q++)
+                others += q != p && slots[p] >= 0 && slots[q] == slots[p];
+            if (others > 0 && chance(c, 40))
+                slots[p] = chance(c, 50) ? -1 : slots[pick(c, first, first + c->was_slots[g] - 1)];
+        }
+    }
+}
+
+/* A plan for another load, so that it is whole, sometimes then damaged; the next starts from it. */
 static void draw_current(random_case *c)
 {
     if (!chance(c, 40))
@@ -159,12 +173,21 @@ static void draw_current(random_case *c)
     params.num_groups = c->params.num_groups;
     eplb_load *before = draw_load(c);
     eplb_topology *was = draw_ranks_before(c);
+    const eplb_topology *ranks = was != NULL ? was : c->topology;
     params.num_groups = c->reshaped ? 1 : params.num_groups;
-    assert_int_equal(
-        eplb_plan_create(&c->current, before, was != NULL ? was : c->topology, &params, NULL, NULL), EPLB_OK);
+    eplb_plan *plan;
+    assert_int_equal(eplb_plan_create(&plan, before, ranks, &params, NULL, NULL), EPLB_OK);
+    int32_t slots[MOST_LAYERS * MOST_RANKS * 6];
+    memcpy(slots, eplb_placement_physical_to_logical(eplb_plan_placement(plan)),
+           (size_t)(c->layers * c->was_total) * sizeof *slots);
+    for (int32_t l = 0; l < c->layers && chance(c, 50); l++)
+        damage(c, slots + l * c->was_total);
+    assert_int_equal(eplb_placement_create(&c->current, ranks, c->layers, c->experts, slots, NULL, NULL),
+                     EPLB_OK);
+    eplb_plan_destroy(plan);
     eplb_topology_destroy(was);
     eplb_load_destroy(before);
-    c->params.current = eplb_plan_placement(c->current);
+    c->params.current = c->current;
     if (chance(c, 60))
         c->params.max_moves_per_layer = pick(c, 0, 6);
     if (chance(c, 30))
@@ -190,7 +213,7 @@ static bool draw(random_case *c, uint64_t seed)
 
 static void undraw(random_case *c)
 {
-    eplb_plan_destroy(c->current);
+    eplb_placement_destroy(c->current);
     eplb_load_destroy(c->load);
     eplb_topology_destroy(c->topology);
 }
@@ -229,8 +252,10 @@ static void count_before(const random_case *c, int32_t layer, census *out)
     memset(out, 0, sizeof *out);
     for (int32_t g = 0, p = 0; g < c->was_ranks; g++) {
         for (int32_t i = 0; i < c->was_slots[g]; i++, p++) {
-            if (g < c->ranks && c->rank_alive[g] && slots[p] >= 0)
-                out->held[g][slots[p]]++;
+            if (g >= c->ranks || !c->rank_alive[g] || slots[p] < 0)
+                continue;
+            out->held[g][slots[p]]++;
+            out->replicas[slots[p]]++;
         }
     }
 }
@@ -295,6 +320,28 @@ static int64_t received_of(const random_case *c, const census *before, const cen
     return received;
 }
 
+/* True if a rank holds an expert twice: such a placement may not stay as it is. */
+static bool is_doubled(const random_case *c, const census *now)
+{
+    for (int32_t g = 0; g < c->ranks; g++) {
+        for (int32_t e = 0; e < c->experts; e++) {
+            if (now->held[g][e] > 1)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* True if a placement is legal as it is. */
+static bool may_stay(const random_case *c, const census *now)
+{
+    for (int32_t e = 0; e < c->experts; e++) {
+        if (now->replicas[e] == 0)
+            return false;
+    }
+    return !is_doubled(c, now);
+}
+
 /* Ours keep the limits and never make the sum worse; windows and batch judge by windows instead. */
 static void check_moves(const random_case *c, int32_t layer, const eplb_plan *plan, const census *now,
                         int64_t *received)
@@ -309,11 +356,16 @@ static void check_moves(const random_case *c, int32_t layer, const eplb_plan *pl
             "more moves than allowed in a layer");
     if (c->windows > 1 || c->params.split != EPLB_SPLIT_EQUAL || c->params.cost.activated > 0)
         return;
-    if (strcmp(c->params.policy, "greedy") == 0 || c->reshaped)
+    if (strcmp(c->params.policy, "greedy") == 0 || c->reshaped || is_doubled(c, &before))
         return;
     double all[MOST_LAYERS];
     assert_int_equal(eplb_imbalance_per_layer(c->load, c->params.current, NULL, all, NULL, NULL), EPLB_OK);
     require(c, eplb_plan_imbalance(plan)[layer] <= all[layer] * (1 + 1e-12), "worse than keeping");
+}
+
+static int32_t node_of_rank(const random_case *c, int32_t rank)
+{
+    return rank * c->nodes / c->ranks;
 }
 
 /* Replicas of a layer outside the node that holds most of their group. */
@@ -324,7 +376,7 @@ static int32_t outside(const random_case *c, const census *now)
         int32_t inside[MOST_RANKS] = {0}, most = 0, all = 0;
         for (int32_t g = 0; g < c->ranks; g++) {
             for (int32_t e = q * size; e < (q + 1) * size; e++)
-                inside[g * c->nodes / c->ranks] += now->held[g][e];
+                inside[node_of_rank(c, g)] += now->held[g][e];
         }
         for (int32_t n = 0; n < c->nodes; n++) {
             most = inside[n] > most ? inside[n] : most;
@@ -333,6 +385,78 @@ static int32_t outside(const random_case *c, const census *now)
         away += all - most;
     }
     return away;
+}
+
+/* The node where most replicas of an expert's group are, the first of several. */
+static int32_t node_of_group(const random_case *c, const census *now, int32_t expert)
+{
+    int32_t size = c->experts / (c->params.num_groups > 1 ? c->params.num_groups : 1),
+            inside[MOST_RANKS] = {0};
+    for (int32_t g = 0; g < c->ranks; g++) {
+        for (int32_t e = expert / size * size; e < expert / size * size + size; e++)
+            inside[node_of_rank(c, g)] += now->held[g][e];
+    }
+    int32_t best = 0;
+    for (int32_t n = 1; n < c->nodes; n++)
+        best = inside[n] > inside[best] ? n : best;
+    return best;
+}
+
+/* The hottest rank's time where every replica serves an equal part of the sum; one more of `extra` on `rank`
+ * unless that is -1: of that rank alone. */
+static double equal_time(const random_case *c, int32_t layer, const census *now, int32_t rank, int32_t extra)
+{
+    double most = 0.0;
+    for (int32_t g = rank < 0 ? 0 : rank; g < (rank < 0 ? c->ranks : rank + 1); g++) {
+        double borne = 0.0;
+        for (int32_t e = 0; e < c->experts; e++) {
+            bool more = rank >= 0 && e == extra;
+            if (now->held[g][e] > 0 || more)
+                borne += (double)sum_of(c, layer, e) / (now->replicas[e] + more) * (now->held[g][e] + more);
+        }
+        most = fmax(most, borne / c->rank_speed[g]);
+    }
+    return most;
+}
+
+/* An empty slot and an expert for it: a plan of ours leaves it so only for lack of moves, or because a
+ * placement that may stay is not made worse. */
+static void check_empty(const random_case *c, int32_t layer, const census *now, const census *before,
+                        int32_t rank)
+{
+    bool may_cost =
+        before != NULL && c->params.split == EPLB_SPLIT_EQUAL && (c->reshaped || may_stay(c, before));
+    for (int32_t e = 0; e < c->experts; e++) {
+        if (now->held[rank][e] > 0 ||
+            (c->nodes > 1 && c->params.num_groups > 1 && node_of_group(c, now, e) != node_of_rank(c, rank)))
+            continue;
+        if (!may_cost)
+            require(c, false, "a slot is empty that an expert could fill");
+        if (c->windows == 1 && c->params.cost.activated == 0 && !c->reshaped)
+            require(c, equal_time(c, layer, now, rank, e) > equal_time(c, layer, before, -1, -1) * (1 - 1e-9),
+                    "a slot is empty that could be filled at no cost");
+    }
+}
+
+static void check_filled(const random_case *c, int32_t layer, const int32_t *slots, const census *now)
+{
+    census before;
+    bool repairs = c->current != NULL;
+    int64_t most = c->params.max_moves_per_layer;
+    if (is_published(c) || c->params.max_moves >= 0)
+        return;
+    if (repairs) {
+        count_before(c, layer, &before);
+        if (most >= 0 && received_of(c, &before, now) >= most)
+            return;
+    }
+    for (int32_t g = 0, p = 0; g < c->ranks; g++) {
+        bool empty = false;
+        for (int32_t i = 0; i < c->rank_slots[g]; i++, p++)
+            empty = empty || (c->rank_alive[g] && slots[p] < 0);
+        if (empty)
+            check_empty(c, layer, now, repairs ? &before : NULL, g);
+    }
 }
 
 /* Node limits can be kept for certain where ranks are alike and groups divide by nodes. */
@@ -353,6 +477,7 @@ static void check_plan(const random_case *c, const eplb_plan *plan)
         count_replicas(c, slots, &now);
         check_slots(c, &now);
         check_imbalance(c, l, plan, slots);
+        check_filled(c, l, slots, &now);
         if (c->current != NULL)
             check_moves(c, l, plan, &now, &received);
         if (is_limited(c) && c->current == NULL)

@@ -207,6 +207,31 @@ eplb_status io_document_placement(const io_document *document, const char *path,
     return status;
 }
 
+/* Empty slots: the first is named, and how many a layer has at most, which as many moves would fill. */
+static eplb_status check_full(const io_document *document, const char *name, io_error *error)
+{
+    int64_t slots = document->num_slots, empty = 0, most = 0, first = -1;
+    for (int64_t l = 0; l < document->num_layers; l++) {
+        int64_t here = 0;
+        for (int64_t i = l * slots; i < (l + 1) * slots; i++) {
+            if (document->physical_to_logical[i] >= 0)
+                continue;
+            here++;
+            first = first < 0 ? i : first;
+        }
+        empty += here;
+        most = here > most ? here : most;
+    }
+    if (empty == 0)
+        return EPLB_OK;
+    return io_fail(
+        error, EPLB_ERROR_UNSUPPORTED,
+        "format %s: layer %lld, slot %lld is empty, which it cannot hold (%lld empty slot%s, at most "
+        "%lld in a layer); 'eplb plan --current' fills them where --max-moves allows %lld more",
+        name, (long long)(first / slots), (long long)(first % slots), (long long)empty, empty == 1 ? "" : "s",
+        (long long)most, (long long)most);
+}
+
 /* Empty slots and unequal ranks, which most engines cannot hold. */
 static eplb_status check_holds(const io_document *document, io_format format, io_error *error)
 {
@@ -215,13 +240,7 @@ static eplb_status check_holds(const io_document *document, io_format format, io
         (document->num_ranks > 0 && document->num_slots % document->num_ranks != 0))
         return io_fail(error, EPLB_ERROR_UNSUPPORTED,
                        "format %s: every rank must have the same number of slots", name);
-    size_t count = (size_t)document->num_layers * (size_t)document->num_slots;
-    for (size_t i = 0; i < count && format != IO_FORMAT_VLLM; i++)
-        if (document->physical_to_logical[i] < 0)
-            return io_fail(error, EPLB_ERROR_UNSUPPORTED,
-                           "format %s: layer %zu, slot %zu is empty, which it cannot hold", name,
-                           i / (size_t)document->num_slots, i % (size_t)document->num_slots);
-    return EPLB_OK;
+    return format == IO_FORMAT_VLLM ? EPLB_OK : check_full(document, name, error);
 }
 
 static eplb_status check_writable(const io_document *document, io_format format, io_error *error)
