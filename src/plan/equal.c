@@ -345,10 +345,18 @@ static eplb_status learn(equal_plan *plan, const int32_t *expert, double theirs,
     return status;
 }
 
+/* Where groups do not divide by nodes DeepSeek's planner does not look at them; we keep them on nodes. */
+static bool looks_at_nodes(const equal_plan *plan)
+{
+    return plan->areas.rank_area == NULL || plan->problem->num_groups % plan->problem->num_nodes == 0;
+}
+
 /* DeepSeek's plan, if it exists for this input and is better, sets the bar. Without duplicates it differs
  * from our start by rounding and ties only, so where the search went far below the start it is not made. */
 static eplb_status compare_deepseek(equal_plan *plan, arena *scratch, eplb_error *error)
 {
+    if (!looks_at_nodes(plan))
+        return EPLB_OK;
     if (plan->areas.rank_area == NULL && plan->problem->num_slots > FINE_SLOTS &&
         plan->hottest <= plan->goal && plan->start - plan->floor > FAR_BELOW * (plan->hottest - plan->floor))
         return EPLB_OK;
