@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "plan/expert_bits.h"
 #include "plan/min_max_split.h"
 
 #define SEED         UINT64_C(5)
@@ -38,6 +39,9 @@ typedef struct join_case {
     double *least;   /* [windows] imbalance that the pinned experts make whatever is exchanged */
     int32_t *order;  /* [windows] who judges first */
     min_max_result result;
+    const uint64_t *home; /* [G, words] experts that ranks have received already, or NULL: moves are free */
+    int32_t words;
+    int64_t left; /* experts that may yet be received, with `home` */
 } join_case;
 
 static bool take_arrays(join_case *join, arena *scratch)
@@ -179,6 +183,20 @@ static bool holds(const join_case *join, int32_t shared, int32_t rank)
     return false;
 }
 
+static int32_t is_received(const join_case *join, int32_t shared, int32_t rank)
+{
+    return !expert_bits_has(join->home, join->words, rank, join->shared[shared]);
+}
+
+/* Experts that exchanging i and j has to receive anew, less those that it no longer has to. */
+static int32_t received_by(const join_case *join, int32_t i, int32_t j)
+{
+    int32_t a = join->rank[i], b = join->rank[j], x = join->owner[i], y = join->owner[j];
+    return join->home == NULL ? 0
+                              : is_received(join, x, b) - is_received(join, x, a) + is_received(join, y, a) -
+                                    is_received(join, y, b);
+}
+
 static bool may_exchange(const join_case *join, int32_t i, int32_t j)
 {
     const layer_problem *problem = join->problem;
@@ -186,12 +204,14 @@ static bool may_exchange(const join_case *join, int32_t i, int32_t j)
     int32_t a = join->rank[i], b = join->rank[j];
     return a != b && join->owner[i] != join->owner[j] &&
            (!node_limited || problem->rank_node[a] == problem->rank_node[b]) &&
-           !holds(join, join->owner[i], b) && !holds(join, join->owner[j], a);
+           !holds(join, join->owner[i], b) && !holds(join, join->owner[j], a) &&
+           received_by(join, i, j) <= (join->left > 0 ? join->left : 0);
 }
 
 static void exchange(join_case *join, int32_t i, int32_t j)
 {
     int32_t rank = join->rank[i], slot = join->slot[i];
+    join->left -= received_by(join, i, j);
     join->rank[i] = join->rank[j];
     join->slot[i] = join->slot[j];
     join->rank[j] = rank;
@@ -221,8 +241,18 @@ static bool search(join_case *join, int64_t tries, arena *scratch)
     return best >= 0.0;
 }
 
-eplb_status batch_join(const layer_problem *problem, int32_t *expert, int64_t steps, arena *scratch,
-                       eplb_error *error)
+static void limit_moves(join_case *join, const int32_t *expert, const uint64_t *home, int64_t purse)
+{
+    const layer_problem *problem = join->problem;
+    join->home = home;
+    join->words = expert_bits_words(problem->num_experts);
+    join->left = purse;
+    for (int32_t p = 0; home != NULL && p < problem->num_slots; p++)
+        join->left -= expert[p] >= 0 && !expert_bits_has(home, join->words, problem->slot_rank[p], expert[p]);
+}
+
+eplb_status batch_join(const layer_problem *problem, int32_t *expert, int64_t steps, const uint64_t *home,
+                       int64_t purse, arena *scratch, eplb_error *error)
 {
     join_case join = {.problem = problem, .rank_speed = problem->uniform_speed ? NULL : problem->rank_speed};
     if (!take_arrays(&join, scratch) || !read_placement(&join, expert, scratch))
@@ -230,6 +260,7 @@ eplb_status batch_join(const layer_problem *problem, int32_t *expert, int64_t st
     if (join.num_shared < 2)
         return EPLB_OK;
     read_windows(&join);
+    limit_moves(&join, expert, home, purse);
     if (!search(&join, steps / STEPS_PART / problem->num_ranks, scratch))
         return error_memory(error, (size_t)problem->num_slots * sizeof(int64_t), "joining the ranks");
     for (int32_t i = 0; i < join.num_replicas; i++)

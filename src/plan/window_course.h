@@ -43,6 +43,9 @@ eplb_status window_course_weighted(window_course *course, const layer_problem *s
 eplb_status window_course_bind(window_course *course, arena *scratch, eplb_error *error);
 /* Anneals `found`; with `moves_count` at most `purse` experts may be received. */
 void window_course_anneal(window_course *course, int64_t steps, double heat, bool moves_count, int64_t purse);
+/* The policy's last step on `found`, if it has one, within the same moves. Errors: MEMORY. */
+eplb_status window_course_finish(window_course *course, int64_t steps, bool moves_count, int64_t purse,
+                                 arena *scratch, eplb_error *error);
 /* `found` by search from nothing. Errors: INFEASIBLE, MEMORY. */
 eplb_status window_course_search(window_course *course, arena *scratch, eplb_error *error);
 

@@ -264,6 +264,18 @@ void window_course_anneal(window_course *course, int64_t steps, double heat, boo
     memcpy(course->found, course->seats.expert, (size_t)problem->num_slots * sizeof(int32_t));
 }
 
+eplb_status window_course_finish(window_course *course, int64_t steps, bool moves_count, int64_t purse,
+                                 arena *scratch, eplb_error *error)
+{
+    if (course->aim->finish == NULL)
+        return EPLB_OK;
+    arena_mark mark = arena_position(scratch);
+    eplb_status status = course->aim->finish(course->problem, course->found, steps,
+                                             moves_count ? course->home : NULL, purse, scratch, error);
+    arena_rewind(scratch, mark);
+    return status;
+}
+
 eplb_status window_course_search(window_course *course, arena *scratch, eplb_error *error)
 {
     bool all = false;
@@ -277,12 +289,8 @@ eplb_status window_course_search(window_course *course, arena *scratch, eplb_err
         status = window_course_bind(course, scratch, error);
     if (status == EPLB_OK)
         window_course_anneal(course, course->steps, HEAT, false, INT64_MAX);
-    if (status == EPLB_OK && course->aim->finish != NULL) {
-        arena_mark mark = arena_position(scratch);
-        status = course->aim->finish(course->problem, course->found, course->steps, scratch, error);
-        arena_rewind(scratch, mark);
-    }
-    return status;
+    return status == EPLB_OK ? window_course_finish(course, course->steps, false, INT64_MAX, scratch, error)
+                             : status;
 }
 
 /* A start that uses the replicas allowed outside; the greedy plan stays the start if groups do not fit. */

@@ -9,9 +9,10 @@
 typedef eplb_status (*window_score)(const layer_problem *problem, const int32_t *expert, double *mean,
                                     arena *scratch, eplb_error *error);
 
-/* A last step after a search of `steps`: changes expert[S] for the better; it stays valid. */
+/* A last step after a search of `steps`: changes expert[S] for the better; it stays valid, and with home
+ * [G, words], what ranks hold now, receives at most `purse` experts, or no more than before. */
 typedef eplb_status (*window_finish)(const layer_problem *problem, int32_t *expert, int64_t steps,
-                                     arena *scratch, eplb_error *error);
+                                     const uint64_t *home, int64_t purse, arena *scratch, eplb_error *error);
 
 /* What a policy aims at. */
 typedef struct window_aim {

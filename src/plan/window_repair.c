@@ -62,7 +62,11 @@ static eplb_status anneal(window_course *course, int64_t budget, arena *scratch,
     window_course_anneal(course, course->steps / STEPS_PART, REPAIR_HEAT, true, budget);
     if (course->search.received > budget)
         return EPLB_OK;
-    return window_course_compare(course, "repair: a search within the moves", scratch, error);
+    eplb_status status =
+        window_course_finish(course, course->steps / STEPS_PART, true, budget, scratch, error);
+    return status == EPLB_OK
+               ? window_course_compare(course, "repair: a search within the moves", scratch, error)
+               : status;
 }
 
 /* What the policy for the sum makes of so many moves in so much work; it may need more moves to serve every

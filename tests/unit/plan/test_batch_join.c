@@ -7,6 +7,7 @@
 #include "layer_case.h"
 #include "plan/batch_join.h"
 #include "plan/batch_split.h"
+#include "plan/expert_bits.h"
 
 enum { EXPERTS = 8, RANKS = 4, SLOTS = 12, WINDOWS = 2 };
 
@@ -39,7 +40,8 @@ static void fixture_init(join_fixture *f, const int64_t window[WINDOWS][EXPERTS]
 static void join_ranks(join_fixture *f, int64_t steps)
 {
     const int32_t *expert = f->layer.expert;
-    assert_int_equal(batch_join(&f->layer.problem, f->layer.expert, steps, &f->scratch, &f->error), EPLB_OK);
+    assert_int_equal(batch_join(&f->layer.problem, f->layer.expert, steps, NULL, 0, &f->scratch, &f->error),
+                     EPLB_OK);
     assert_null(case_problem(&f->layer));
     for (int32_t s = 0; s < SLOTS; s++)
         assert_int_equal(expert[s] < RANKS, pairs[s] < RANKS);
@@ -68,8 +70,29 @@ static void test_halves_are_joined(void **state)
     arena_destroy(&f.scratch);
 }
 
-/* With speeds the ranks of the first half take twice as much: only the first window is too much for a
- * half. */
+/* One exchange costs two moves and makes one circle of the two; two make every expert join the halves. */
+static void test_moves(void **state)
+{
+    (void)state;
+    static const double reached[] = {4.0 / 3.0, 4.0 / 3.0, 13.0 / 12.0, 13.0 / 12.0, 1.0};
+    for (int32_t purse = 0; purse < 5; purse++) {
+        uint64_t home[RANKS] = {0};
+        int32_t received = 0;
+        join_fixture f;
+        fixture_init(&f, halves);
+        for (int32_t s = 0; s < SLOTS; s++)
+            expert_bits_add(home, 1, s / 3, pairs[s]);
+        assert_int_equal(
+            batch_join(&f.layer.problem, f.layer.expert, 100000, home, purse, &f.scratch, &f.error), EPLB_OK);
+        for (int32_t s = 0; s < SLOTS; s++)
+            received += !expert_bits_has(home, 1, s / 3, f.layer.expert[s]);
+        assert_true(received <= purse);
+        assert_true(fabs(mean_of(&f) - reached[purse]) < 1e-9);
+        arena_destroy(&f.scratch);
+    }
+}
+
+/* The first half is twice as fast: the second window fits as it is, pinned experts hold up the first. */
 static void test_speeds(void **state)
 {
     (void)state;
@@ -111,7 +134,8 @@ static void test_nothing_to_do(void **state)
     arena_destroy(&f.scratch);
     fixture_init(&f, halves);
     memcpy(f.layer.expert, alone, sizeof alone);
-    assert_int_equal(batch_join(&f.layer.problem, f.layer.expert, 100000, &f.scratch, &f.error), EPLB_OK);
+    assert_int_equal(batch_join(&f.layer.problem, f.layer.expert, 100000, NULL, 0, &f.scratch, &f.error),
+                     EPLB_OK);
     assert_memory_equal(f.layer.expert, alone, sizeof alone);
     arena_destroy(&f.scratch);
 }
@@ -120,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_halves_are_joined),
+        cmocka_unit_test(test_moves),
         cmocka_unit_test(test_speeds),
         cmocka_unit_test(test_nodes_are_kept),
         cmocka_unit_test(test_nothing_to_do),
