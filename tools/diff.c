@@ -181,16 +181,16 @@ const command command_diff = {
     .operands = "OLD NEW",
     .least_operands = 2,
     .most_operands = 2,
-    .text = "Counts slots whose expert changes, experts that a rank receives (it did not hold them before) "
-            "those of them that only other nodes held and those that no live rank held, with their bytes; "
-            "then the rounds and the time "
-            "the transfers need. Ranks and slots may differ: rank g stays rank g and holds what any of its "
-            "slots held; ranks beyond the last of NEW leave and send before they go.\n\n"
-            "Layers move one after the other. In a round every rank sends at most one expert and receives at "
-            "most one; a layer needs as many rounds as its busiest rank has sends or receives, with the "
-            "senders chosen among the holders to make that least, those on the receiver's node first. Time "
-            "is that of the busiest rank and direction, summed over layers. An expert that no live rank "
-            "holds comes from storage and is timed as from another node.",
+    .text =
+        "Counts slots whose expert changes, experts that a rank receives (it did not hold them before) "
+        "those of them that only other nodes held and those that no live rank held, with their bytes; then "
+        "the rounds and the time the transfers need. Ranks and slots may differ: rank g stays rank g and "
+        "holds what any of its slots held; ranks beyond the last of NEW leave and send before they go.\n\n"
+        "Layers move one after the other. In a round every rank sends at most one expert and receives at "
+        "most one; a layer needs as many rounds as its busiest rank has sends or receives, with the "
+        "senders chosen among the holders to make that least, those on the receiver's node first. Time is "
+        "that of the busiest rank and direction, summed over layers. An expert that no live rank holds "
+        "comes from storage and is timed as from another node.",
     .json = "slots, received, cross_node, lost, bytes, cross_node_bytes, rounds, seconds.",
     .examples =
         "eplb diff old.json new.json\neplb diff old.json new.json --model deepseek-v3 --inter-gbps 50 --json",

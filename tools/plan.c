@@ -1,44 +1,24 @@
 /* eplb plan: a file of loads in, a placement out. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <eplb/metrics.h>
-#include <eplb/plan.h>
-
 #include "clock.h"
-#include "cluster.h"
 #include "commands.h"
 #include "document_check.h"
 #include "failure.h"
-#include "frontier.h"
-#include "io/load.h"
-#include "io/placement.h"
-#include "lost_list.h"
 #include "placement_input.h"
 #include "placement_output.h"
+#include "plan_run.h"
 #include "plan_words.h"
 #include "published.h"
-#include "report/plan_report.h"
-#include "window_spread.h"
-
-typedef struct plan_values {
-    cluster_options cluster;
-    int64_t groups, spill, threads, work_limit, tile, tokens_per_window, experts, first_layer;
-    double target, time_budget;
-    const char *policy, *current, *max_moves, *cost, *sources, *array, *output;
-    int split, format; /* -1: what the policy is for; told by the output's name */
-    bool json, topk, frontier;
-} plan_values;
 
 #define ROW(...) OPTION_ROW(plan_values, __VA_ARGS__)
 
 static const option_row plan_options[] = {
     ROW("ranks", 0, OPTION_INTEGER, "G", cluster.ranks, 1, EPLB_MAX_RANKS,
         "Ranks of the expert-parallel group. With --current the file's ranks are the default, with their "
-        "slots, "
-        "nodes and speeds"),
+        "slots, nodes and speeds"),
     ROW("slots", 0, OPTION_INTEGER, "S", cluster.slots, 1, EPLB_MAX_SLOTS,
         "Slots on all ranks together. Where S does not divide by G, the first ranks get one more; deepseek "
         "and vllm refuse that"),
@@ -46,16 +26,14 @@ static const option_row plan_options[] = {
         "Nodes; rank g is on node g * N / G. Default 1"),
     ROW("groups", 0, OPTION_INTEGER, "g", groups, 1, EPLB_MAX_EXPERTS,
         "Expert groups of node-limited routing; experts of a group stay on one node. Default: none (1), or "
-        "with "
-        "--current the file's"),
+        "with --current the file's"),
     ROW("policy", 0, OPTION_TEXT, "P", policy, 0, 0, "Who plans; see below. Default: auto"),
     ROW("split", 0, OPTION_CHOICE, "equal|weighted|batch", split, 0, 0,
         "How an expert's tokens are divided among its replicas: equally, by shares that the plan gives, or "
         "anew for every batch. Default: what the policy is for (weighted, batch), else equally"),
     ROW("current", 0, OPTION_FILE, "FILE", current, 0, 0,
-        "Start from this placement: the plan keeps what it can and counts the moves. Its ranks and slots may "
-        "be "
-        "more or fewer; with fewer --ranks the last ones leave alive"),
+        "Start from this placement: the plan keeps what it can and counts the moves. Its ranks and slots "
+        "may be more or fewer; with fewer --ranks the last ones leave alive"),
     ROW("max-moves", 0, OPTION_TEXT, "M|total:M", max_moves, 0, 0,
         "At most M experts received per layer, or over all layers with total:"),
     ROW("target", 0, OPTION_NUMBER, "X", target, 1.0, 1e9,
@@ -80,8 +58,7 @@ static const option_row plan_options[] = {
     ROW("tile", 0, OPTION_INTEGER, "N", tile, 1, 1 << 20, "With --cost tiles: tokens of a tile. Default 128"),
     ROW("sources", 0, OPTION_FILE, "FILE", sources, 0, 0,
         "With several nodes: tokens by source rank, [G,L,E], for the cross-node tokens; with --spill the "
-        "plan "
-        "watches them. Default: tokens start evenly on all ranks"),
+        "plan watches them. Default: tokens start evenly on all ranks"),
     ROW("threads", 0, OPTION_INTEGER, "N", threads, 1, 1024,
         "Threads; the layers are divided among them and the answer is the same. Default 1"),
     ROW("work-limit", 0, OPTION_INTEGER, "N", work_limit, 1, 1e15,
@@ -105,22 +82,6 @@ static const option_row plan_options[] = {
     ROW_JSON(plan_values),
     ROW_END,
 };
-
-/* Everything a run holds; released in one place. */
-typedef struct plan_run {
-    const command *self;
-    plan_values values;
-    const char *load_path;
-    eplb_plan_params params;
-    io_load load, sources;
-    io_document current_file, document;
-    eplb_topology *topology;
-    eplb_placement *current; /* as the file has it */
-    eplb_placement *start;   /* what "before" is measured on, if not that */
-    eplb_plan *plan;
-    double *before;
-    window_spread windows[2]; /* before and after */
-} plan_run;
 
 static void release(plan_run *run)
 {
@@ -261,207 +222,6 @@ static int make_plan(plan_run *run)
     return made == EPLB_OK ? PARSED : fail_library(run->self, &error);
 }
 
-/* Whether the ranks have the slots they have in the current placement. */
-static bool keeps_shape(const plan_run *run)
-{
-    const eplb_topology *was = eplb_placement_topology(run->current);
-    int32_t ranks = eplb_topology_num_ranks(run->topology);
-    return eplb_topology_num_ranks(was) == ranks &&
-           memcmp(eplb_topology_first_slot(was), eplb_topology_first_slot(run->topology),
-                  ((size_t)ranks + 1) * sizeof(int32_t)) == 0;
-}
-
-/* What the plan is compared with: the current placement without what died since then, or as it is where ranks
- * or slots come or go; or else the layout that engines start from. */
-static eplb_status choose_before(plan_run *run, const eplb_placement **before, eplb_error *error)
-{
-    const eplb_load *load = run->load.load;
-    int32_t layers = eplb_load_num_layers(load), experts = eplb_load_num_experts(load);
-    *before = run->current;
-    if (run->current != NULL && !keeps_shape(run))
-        return EPLB_OK;
-    eplb_status status =
-        run->current == NULL
-            ? eplb_placement_create_initial(&run->start, run->topology, layers, experts, NULL, error)
-            : eplb_placement_create(&run->start, run->topology, layers, experts,
-                                    eplb_placement_physical_to_logical(run->current), NULL, error);
-    *before = run->start;
-    return status;
-}
-
-/* That of each window on its own, before and after. Where batches are split anew, so are the windows. */
-static int measure_windows(plan_run *run, const eplb_placement *before, const double *shares)
-{
-    const eplb_load *load = run->load.load;
-    eplb_split split = eplb_plan_split(run->plan);
-    const double *after = split == EPLB_SPLIT_WEIGHTED ? eplb_plan_shares(run->plan) : NULL;
-    eplb_error error;
-    if (eplb_load_num_windows(load) == 1)
-        return PARSED;
-    if (window_spread_measure(load, before, split, shares, &run->windows[0], &error) != EPLB_OK ||
-        window_spread_measure(load, eplb_plan_placement(run->plan), split, after, &run->windows[1], &error) !=
-            EPLB_OK)
-        return fail_library(run->self, &error);
-    return PARSED;
-}
-
-/* The imbalance before, of a current placement under its own shares (or split anew, as the plan); also that
- * of each window on its own, before and after. */
-static int measure(plan_run *run)
-{
-    const eplb_load *load = run->load.load;
-    const eplb_placement *before;
-    const double *shares = run->current_file.shares;
-    eplb_error error;
-    int32_t layers = eplb_load_num_layers(load);
-    run->before = malloc((size_t)layers * sizeof *run->before);
-    if (run->before == NULL)
-        return fail_memory(run->self);
-    if (choose_before(run, &before, &error) != EPLB_OK)
-        return fail_library(run->self, &error);
-    eplb_status status = eplb_plan_split(run->plan) == EPLB_SPLIT_BATCH
-                             ? window_spread_of_sum(load, before, run->before, &error)
-                             : eplb_imbalance_per_layer(load, before, shares, run->before, NULL, &error);
-    if (status != EPLB_OK)
-        return fail_library(run->self, &error);
-    return measure_windows(run, before, shares);
-}
-
-static void warn_zero_load(const plan_run *run)
-{
-    int32_t layers = eplb_load_num_layers(run->load.load), empty = 0, first = 0;
-    for (int32_t l = layers - 1; l >= 0; l--)
-        if (eplb_load_total(run->load.load, l) == 0) {
-            empty++;
-            first = l;
-        }
-    if (empty > 0 && is_published(run->values.policy))
-        warn(run->self,
-             "%d of %d layers have no load (the first is layer %d): %s gives every spare slot of such a "
-             "layer to expert 0, as the original does",
-             (int)empty, (int)layers, (int)first, run->values.policy);
-}
-
-/* A current placement, too few moves or groups that do not fit can leave more replicas outside their group's
- * node than were allowed. */
-static void warn_spilled(const plan_run *run)
-{
-    int64_t spilled = eplb_plan_spilled(run->plan);
-    int64_t allowed = run->values.spill * eplb_load_num_layers(run->load.load);
-    if (spilled > allowed && !is_published(run->values.policy))
-        warn(run->self,
-             "%lld replica%s outside their group's node, where --spill allows %lld: groups do not fit on "
-             "the nodes, or the current placement has them there and moves are limited",
-             (long long)spilled, spilled == 1 ? " lives" : "s live", (long long)allowed);
-}
-
-/* A plan from a current placement that moves nothing and makes no layer better. */
-static bool gains(const plan_run *run)
-{
-    if (run->current == NULL || is_published(run->values.policy) || eplb_plan_moves(run->plan).slots > 0 ||
-        !keeps_shape(run) || eplb_placement_is_valid(run->start, NULL) != EPLB_OK)
-        return true;
-    const double *after = eplb_plan_imbalance(run->plan);
-    for (int32_t l = 0; l < eplb_load_num_layers(run->load.load); l++)
-        if (after[l] < run->before[l] * (1.0 - 1e-12))
-            return true;
-    return false;
-}
-
-static double total_tokens(const eplb_load *load)
-{
-    double total = 0.0;
-    for (int32_t l = 0; l < eplb_load_num_layers(load); l++)
-        total += (double)eplb_load_total(load, l);
-    return total;
-}
-
-static void print_report(const plan_run *run)
-{
-    plan_figures figures = {.num_windows = run->load.num_windows,
-                            .num_blocks = eplb_load_num_windows(run->load.load),
-                            .windows = run->windows,
-                            .before = run->before,
-                            .cross_node_tokens = run->document.cross_node_tokens,
-                            .total_tokens = total_tokens(run->load.load),
-                            .from_current = run->current != NULL,
-                            .lost_first = run->document.lost_first,
-                            .lost_experts = run->document.lost_experts};
-    plan_report(stdout, run->plan, &figures);
-    if (run->values.frontier)
-        frontier_report(stdout, run->document.frontier, run->document.num_frontier);
-}
-
-/* The document's part on windows. */
-static int describe_windows(plan_run *run)
-{
-    io_window_figures figures = {.num_windows = eplb_load_num_windows(run->load.load),
-                                 .mean = run->windows[1].layer_mean,
-                                 .percentile95 = run->windows[1].layer_percentile95};
-    io_error error;
-    if (figures.num_windows == 1)
-        return PARSED;
-    if (run->current != NULL) {
-        figures.before_imbalance = run->before;
-        figures.before_mean = run->windows[0].layer_mean;
-        figures.before_percentile95 = run->windows[0].layer_percentile95;
-    }
-    return io_document_take_windows(&run->document, &figures, &error) == EPLB_OK ? PARSED
-                                                                                 : fail_io(run->self, &error);
-}
-
-/* The document's part on nodes. */
-static int describe_nodes(plan_run *run)
-{
-    if (eplb_topology_num_nodes(run->topology) == 1)
-        return PARSED;
-    eplb_error error;
-    const eplb_placement *placement = eplb_plan_placement(run->plan);
-    run->document.cross_node_tokens =
-        calloc((size_t)eplb_placement_num_layers(placement), sizeof *run->document.cross_node_tokens);
-    if (run->document.cross_node_tokens == NULL)
-        return fail_memory(run->self);
-    eplb_status status =
-        eplb_cross_node_tokens(run->load.load, placement, eplb_plan_shares(run->plan), run->sources.load,
-                               run->document.cross_node_tokens, NULL, &error);
-    return status == EPLB_OK ? PARSED : fail_library(run->self, &error);
-}
-
-/* All that is written of the plan. */
-static int make_document(plan_run *run)
-{
-    io_error error;
-    if (io_document_from_plan(run->plan, run->current != NULL, &run->document, &error) != EPLB_OK)
-        return fail_io(run->self, &error);
-    int status = run->document.moves.lost > 0
-                     ? lost_list(run->self, run->current, eplb_plan_placement(run->plan), &run->document)
-                     : PARSED;
-    if (status == PARSED)
-        status = describe_windows(run);
-    if (status == PARSED)
-        status = describe_nodes(run);
-    if (status == PARSED && run->values.frontier)
-        status = frontier_trace(run->self, run->load.load, run->topology, &run->params, &run->document);
-    return status;
-}
-
-static int write_answers(plan_run *run)
-{
-    const plan_values *values = &run->values;
-    bool to_stdout = values->output != NULL && strcmp(values->output, "-") == 0;
-    bool plain =
-        values->format >= 0 && values->output == NULL && !values->json; /* a format alone: print it */
-    int status = make_document(run);
-    if (status == PARSED && (values->output != NULL || plain))
-        status = placement_write(run->self, &run->document, placement_format(values->format, values->output),
-                                 values->output, values->first_layer);
-    if (status == PARSED && values->json)
-        status = placement_write(run->self, &run->document, IO_FORMAT_JSON, NULL, -1);
-    if (status == PARSED && !values->json && !to_stdout && !plain)
-        print_report(run);
-    return status;
-}
-
 /* The options that are numbers of the planner, before any file is read. */
 static int read_params(plan_run *run)
 {
@@ -525,13 +285,12 @@ static int plan_command(const command *self, int argc, char **argv)
     if (status == PARSED)
         status = make_plan(&run);
     if (status == PARSED)
-        status = measure(&run);
+        status = plan_measure(&run);
     if (status == PARSED) {
-        warn_zero_load(&run);
-        warn_spilled(&run);
-        status = write_answers(&run);
+        plan_warn(&run);
+        status = plan_answer(&run);
     }
-    if (status == PARSED && !gains(&run)) {
+    if (status == PARSED && !plan_gains(&run)) {
         (void)complain(self, "no gain: nothing better than the current placement was found");
         status = EXIT_NO;
     }
@@ -558,9 +317,8 @@ const command command_plan = {
         "only), metrics {imbalance [L], mean, worst, lower_bound [L]; with several windows also windows, "
         "window_mean [L], window_p95 [L] and, with --current, before {imbalance [L], window_mean [L], "
         "window_p95 [L]}; on several nodes also cross_node_tokens [L]}, moves {slots, received, "
-        "cross_node, lost; where experts are lost also lost_experts [L][]} (with --current), frontier (with "
-        "--frontier), plan_seconds, hash. It is itself a "
-        "placement file.",
+        "cross_node, lost; where experts are lost also lost_experts [L][]} (with --current), frontier "
+        "(with --frontier), plan_seconds, hash. It is itself a placement file.",
     .exit_no = "with --current and a policy other than deepseek and vllm: nothing better than the current "
                "placement was found, so nothing moves. The plan is written all the same.",
     .examples = "eplb plan load.npy --ranks 32 --slots 288 -o plan.json\n"
