@@ -182,7 +182,7 @@ const command command_diff = {
     .least_operands = 2,
     .most_operands = 2,
     .text =
-        "Counts slots whose expert changes, experts that a rank receives (it did not hold them before) "
+        "Counts slots whose expert changes, experts that a rank receives (it did not hold them before), "
         "those of them that only other nodes held and those that no live rank held, with their bytes; then "
         "the rounds and the time the transfers need. Ranks and slots may differ: rank g stays rank g and "
         "holds what any of its slots held; ranks beyond the last of NEW leave and send before they go.\n\n"
