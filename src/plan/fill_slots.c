@@ -6,7 +6,7 @@
  * groups are bound to nodes) it takes the one that raises the hottest rank least, then the one that lowers
  * sum (time/mean)^16 over ranks and windows most, as that steepest descent has been the bar for repairs. A
  * placement that may stay as it is, empty slots and all, is never made worse than it was: there a slot that
- * only costs stays empty. Cost: fill_slots.h. */
+ * only costs stays empty, as it does where others cannot be filled in any case. Cost: fill_slots.h. */
 #include "plan/fill_slots.h"
 
 #include <string.h>
@@ -492,36 +492,73 @@ static int64_t count_received(const filling *f)
     return received;
 }
 
-eplb_status fill_slots_after(const layer_problem *problem, layer_answer *answer, int64_t *lacking_moves,
-                             arena *scratch, eplb_error *error)
+/* Fills the answer with the moves that its received experts leave. */
+static eplb_status fill_answer(filling *f, const layer_problem *problem, const int32_t *expert,
+                               const int32_t *kept, arena *scratch, eplb_error *error)
 {
-    int64_t empty = 0, left_empty, doubles = 0;
-    *lacking_moves = 0;
-    for (int32_t p = 0; p < problem->num_slots; p++)
-        empty += answer->expert[p] < 0;
-    if (empty == 0)
+    eplb_status status = filling_init(f, problem, expert, kept, scratch, error);
+    if (status != EPLB_OK)
+        return status;
+    if (problem->current == NULL)
+        f->left = INT64_MAX;
+    else if (f->left != INT64_MAX)
+        f->left -= count_received(f);
+    fill(f);
+    return EPLB_OK;
+}
+
+/* True if the hottest rank of a window is now above what it was at the start. */
+static bool has_risen(const filling *f)
+{
+    for (int32_t w = 0; w < f->num_windows; w++) {
+        if (f->hottest[w] > f->ceiling[w])
+            return true;
+    }
+    return false;
+}
+
+static int64_t count_empty(const int32_t *expert, int32_t num_slots)
+{
+    int64_t empty = 0;
+    for (int32_t p = 0; p < num_slots; p++)
+        empty += expert[p] < 0;
+    return empty;
+}
+
+/* The current placement if it may stay as it is, else NULL. */
+static eplb_status find_kept(const layer_problem *problem, const int32_t **kept, arena *scratch,
+                             eplb_error *error)
+{
+    int64_t empty, doubles;
+    *kept = NULL;
+    if (problem->current == NULL)
         return EPLB_OK;
-    const int32_t *kept = NULL;
     int32_t *now = arena_take(scratch, (size_t)problem->num_slots, sizeof *now);
     uint8_t *seen = arena_take(scratch, (size_t)problem->num_experts, sizeof *seen);
     if (now == NULL || seen == NULL)
         return error_memory(error, (size_t)problem->num_slots * sizeof *now, "the current placement");
-    eplb_status status = EPLB_OK;
-    if (problem->current != NULL)
-        status = read_current(problem, now, &left_empty, &doubles, scratch, error);
-    if (status != EPLB_OK)
-        return status;
-    if (problem->current != NULL && may_stay(problem, now, doubles, seen))
-        kept = problem->current;
+    eplb_status status = read_current(problem, now, &empty, &doubles, scratch, error);
+    if (status == EPLB_OK && may_stay(problem, now, doubles, seen))
+        *kept = problem->current;
+    return status;
+}
+
+eplb_status fill_slots_after(const layer_problem *problem, layer_answer *answer, int64_t *lacking_moves,
+                             arena *scratch, eplb_error *error)
+{
     filling f;
-    status = filling_init(&f, problem, answer->expert, kept, scratch, error);
+    const int32_t *kept;
+    *lacking_moves = 0;
+    if (count_empty(answer->expert, problem->num_slots) == 0)
+        return EPLB_OK;
+    eplb_status status = find_kept(problem, &kept, scratch, error);
+    if (status == EPLB_OK)
+        status = fill_answer(&f, problem, answer->expert, kept, scratch, error);
+    if (status == EPLB_OK && problem->split == EPLB_SPLIT_EQUAL && f.lacking == 0 && has_risen(&f) &&
+        count_empty(f.seats->expert, problem->num_slots) > 0) /* in vain: others cannot be filled */
+        status = fill_answer(&f, problem, answer->expert, answer->expert, scratch, error);
     if (status != EPLB_OK)
         return status;
-    if (problem->current == NULL)
-        f.left = INT64_MAX;
-    else if (f.left != INT64_MAX)
-        f.left -= count_received(&f);
-    fill(&f);
     memcpy(answer->expert, f.seats->expert, (size_t)problem->num_slots * sizeof *answer->expert);
     *lacking_moves = f.lacking;
     return EPLB_OK;

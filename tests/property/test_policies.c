@@ -419,44 +419,57 @@ static double equal_time(const random_case *c, int32_t layer, const census *now,
     return most;
 }
 
-/* An empty slot and an expert for it: a plan of ours leaves it so only for lack of moves, or because a
- * placement that may stay is not made worse. */
-static void check_empty(const random_case *c, int32_t layer, const census *now, const census *before,
-                        int32_t rank)
+static bool may_take(const random_case *c, const census *now, int32_t rank, int32_t expert)
 {
-    bool may_cost =
-        before != NULL && c->params.split == EPLB_SPLIT_EQUAL && (c->reshaped || may_stay(c, before));
-    for (int32_t e = 0; e < c->experts; e++) {
-        if (now->held[rank][e] > 0 ||
-            (c->nodes > 1 && c->params.num_groups > 1 && node_of_group(c, now, e) != node_of_rank(c, rank)))
-            continue;
-        if (!may_cost)
-            require(c, false, "a slot is empty that an expert could fill");
-        if (c->windows == 1 && c->params.cost.activated == 0 && !c->reshaped)
-            require(c, equal_time(c, layer, now, rank, e) > equal_time(c, layer, before, -1, -1) * (1 - 1e-9),
-                    "a slot is empty that could be filled at no cost");
+    return now->held[rank][expert] == 0 && (c->nodes == 1 || c->params.num_groups <= 1 ||
+                                            node_of_group(c, now, expert) == node_of_rank(c, rank));
+}
+
+/* Empty slots of every live rank; true if some of them cannot be filled whatever is done. */
+static bool count_empty(const random_case *c, const int32_t *slots, const census *now, int32_t *empty)
+{
+    bool stuck = false;
+    for (int32_t g = 0, p = 0; g < c->ranks; g++) {
+        int32_t fitting = 0;
+        empty[g] = 0;
+        for (int32_t i = 0; i < c->rank_slots[g]; i++, p++)
+            empty[g] += c->rank_alive[g] && slots[p] < 0;
+        for (int32_t e = 0; e < c->experts; e++)
+            fitting += may_take(c, now, g, e);
+        stuck = stuck || empty[g] > fitting;
+    }
+    return stuck;
+}
+
+/* No empty slot could be filled, or with a time of its rank up to `limit`. */
+static void check_empty(const random_case *c, int32_t layer, const census *now, const int32_t *empty,
+                        double limit)
+{
+    for (int32_t g = 0; g < c->ranks; g++) {
+        for (int32_t e = 0; e < c->experts && empty[g] > 0; e++)
+            require(c, !may_take(c, now, g, e) || equal_time(c, layer, now, g, e) > limit,
+                    "a slot is empty that could be filled");
     }
 }
 
+/* Ours leave a slot empty only for lack of moves, or, with equal shares, where filling it costs: a placement
+ * that may stay is not made worse, and nothing is paid where other slots stay empty in any case. */
 static void check_filled(const random_case *c, int32_t layer, const int32_t *slots, const census *now)
 {
     census before;
-    bool repairs = c->current != NULL;
+    int32_t empty[MOST_RANKS];
     int64_t most = c->params.max_moves_per_layer;
-    if (is_published(c) || c->params.max_moves >= 0)
-        return;
-    if (repairs) {
+    bool stuck = count_empty(c, slots, now, empty), kept = false;
+    if (c->current != NULL) {
         count_before(c, layer, &before);
+        kept = c->reshaped || may_stay(c, &before);
         if (most >= 0 && received_of(c, &before, now) >= most)
             return;
     }
-    for (int32_t g = 0, p = 0; g < c->ranks; g++) {
-        bool empty = false;
-        for (int32_t i = 0; i < c->rank_slots[g]; i++, p++)
-            empty = empty || (c->rank_alive[g] && slots[p] < 0);
-        if (empty)
-            check_empty(c, layer, now, repairs ? &before : NULL, g);
-    }
+    if (c->params.split != EPLB_SPLIT_EQUAL || (!kept && !stuck))
+        check_empty(c, layer, now, empty, INFINITY);
+    else if (c->windows == 1 && c->params.cost.activated == 0 && !c->reshaped)
+        check_empty(c, layer, now, empty, equal_time(c, layer, kept ? &before : now, -1, -1) * (1 - 1e-9));
 }
 
 /* Node limits can be kept for certain where ranks are alike and groups divide by nodes. */
@@ -477,7 +490,8 @@ static void check_plan(const random_case *c, const eplb_plan *plan)
         count_replicas(c, slots, &now);
         check_slots(c, &now);
         check_imbalance(c, l, plan, slots);
-        check_filled(c, l, slots, &now);
+        if (!is_published(c) && c->params.max_moves < 0)
+            check_filled(c, l, slots, &now);
         if (c->current != NULL)
             check_moves(c, l, plan, &now, &received);
         if (is_limited(c) && c->current == NULL)
