@@ -20,17 +20,19 @@
 #include "plan/repair.h"
 #include "plan/weighted.h"
 
-#define TOLERANCE    4e-4 /* of the floor; near enough */
-#define FINE_SLOTS   128  /* layers of up to so many slots are cheap: */
-#define FINE         1e-4
-#define NEAR         1.006 /* a first search that ends at most so far above the floor is only searched on */
-#define PAIR_STEPS   3     /* of annealing, for work of all slots */
-#define LIMITED_PART 8
-#define SHORT_PART   20 /* of the work goes into each of some starts */
-#define FAR_BELOW    4
-#define DEFAULT_WORK INT64_C(200000)
-#define FEW_SLOTS    4    /* on average on a rank */
-#define HARD_WORK    1500 /* for each slot where they are few */
+#define TOLERANCE      4e-4 /* of the floor; near enough */
+#define FINE_SLOTS     128  /* layers of up to so many slots are cheap: */
+#define FINE           1e-4
+#define STEPWISE_SLOTS 160   /* of layers whose repair is tried with fewer moves, too */
+#define MISLED         0.002 /* of the maximum: so much worse more moves may be */
+#define NEAR           1.006 /* a first search that ends at most so far above the floor is only searched on */
+#define PAIR_STEPS     3     /* of annealing, for work of all slots */
+#define LIMITED_PART   8
+#define SHORT_PART     20 /* of the work goes into each of some starts */
+#define FAR_BELOW      4
+#define DEFAULT_WORK   INT64_C(200000)
+#define FEW_SLOTS      4    /* on average on a rank */
+#define HARD_WORK      1500 /* for each slot where they are few */
 /* Of the mean: without a limit or a target, more received experts must lower the hottest rank by more. */
 #define HAIR 1e-3
 
@@ -418,17 +420,18 @@ static void visit_plan(void *context, const repair *state, double hottest)
 }
 
 /* Searches on from the best placement, within the moves where they are limited. */
-static eplb_status search_on(equal_plan *plan, const repair *state, arena *scratch, eplb_error *error)
+static eplb_status search_on(equal_plan *plan, const repair *state, int64_t max_moves, arena *scratch,
+                             eplb_error *error)
 {
     double hottest;
-    bool limited = plan->problem->max_moves != INT64_MAX;
+    bool limited = max_moves != INT64_MAX;
     /* With prices no swap is good enough to stop looking, and few moves soon leave nothing to find. */
     int64_t work = limited ? plan->work_limit / LIMITED_PART : plan->work_limit;
-    equal_search_limits limits = {plan->floor, plan->goal, work, plan->moves, plan->problem->max_moves};
+    equal_search_limits limits = {plan->floor, plan->goal, work, plan->moves, max_moves};
     layout_set(&plan->seats, plan->best);
     plan->around.home = limited ? state->home : NULL;
     eplb_status status = equal_search(&plan->around, plan->problem, &limits, &hottest, scratch, error);
-    if (status == EPLB_OK && count_received(state) <= plan->problem->max_moves)
+    if (status == EPLB_OK && count_received(state) <= max_moves)
         keep_better(plan, hottest, count_received(state), "repair, then search over counts and places");
     return status;
 }
@@ -472,9 +475,83 @@ static eplb_status replan(equal_plan *plan, const repair *state, bool scattered,
 }
 
 /* Moves are left, or ranks may have back what they let go. */
-static bool may_change(const layer_problem *problem, const repair *state)
+static bool may_change(const layer_problem *problem, const repair *state, int64_t max_moves)
 {
-    return state->forced < problem->max_moves || problem->cut_off != NULL;
+    return state->forced < max_moves || problem->cut_off != NULL;
+}
+
+/* What must not be exceeded for more moves to be worth looking for. */
+static double good_enough(const equal_plan *plan)
+{
+    return plan->floor + plan->hair > plan->goal ? plan->floor + plan->hair : plan->goal;
+}
+
+/* Repairs and searches within so many moves. */
+static eplb_status repair_within(equal_plan *plan, repair *state, int64_t max_moves, arena *scratch,
+                                 eplb_error *error)
+{
+    repair_sweep(state, plan->goal, max_moves, visit_plan, plan);
+    return plan->hottest > good_enough(plan) && may_change(plan->problem, state, max_moves)
+               ? search_on(plan, state, max_moves, scratch, error)
+               : EPLB_OK;
+}
+
+/* The next number of moves that is tried: up to 8 all, then every fourth part of a power of two. */
+static int64_t next_budget(int64_t budget)
+{
+    int64_t step = 1;
+    while (step * 8 <= budget)
+        step *= 2;
+    return budget + step;
+}
+
+/* A placement that was the best, kept aside while another number of moves is tried. */
+typedef struct aside {
+    int32_t *expert; /* [S] */
+    double hottest;
+    int64_t moves;
+    const char *reason;
+} aside;
+
+static void set_aside(aside *kept, const equal_plan *plan)
+{
+    memcpy(kept->expert, plan->best, (size_t)plan->problem->num_slots * sizeof *kept->expert);
+    kept->hottest = plan->hottest;
+    kept->moves = plan->moves;
+    kept->reason = plan->reason;
+}
+
+static void take_back(equal_plan *plan, const aside *kept)
+{
+    memcpy(plan->best, kept->expert, (size_t)plan->problem->num_slots * sizeof *plan->best);
+    plan->hottest = kept->hottest;
+    plan->moves = kept->moves;
+    plan->reason = kept->reason;
+}
+
+/* In small layers one more move can mislead a search: fewer moves, from half of them on, are tried as well,
+ * and a placement with fewer is taken where it is clearly better. */
+static eplb_status repair_in_steps(equal_plan *plan, repair *state, arena *scratch, eplb_error *error)
+{
+    int64_t most = plan->problem->max_moves, start = most / 2;
+    size_t slots = (size_t)plan->problem->num_slots;
+    aside fewer = {.hottest = INFINITY, .expert = arena_take(scratch, slots, sizeof(int32_t))};
+    if (fewer.expert == NULL)
+        return error_memory(error, slots * sizeof(int32_t), "repair with fewer moves");
+    for (int64_t moves = start > state->forced ? start : state->forced + 1; moves < most;
+         moves = next_budget(moves)) {
+        plan->hottest = INFINITY;
+        eplb_status status = repair_within(plan, state, moves, scratch, error);
+        if (status != EPLB_OK || plan->hottest <= good_enough(plan))
+            return status;
+        if (plan->hottest < fewer.hottest)
+            set_aside(&fewer, plan);
+    }
+    plan->hottest = INFINITY;
+    eplb_status status = repair_within(plan, state, most, scratch, error);
+    if (status == EPLB_OK && fewer.hottest < plan->hottest * (1 - MISLED))
+        take_back(plan, &fewer);
+    return status;
 }
 
 static eplb_status plan_repair(equal_plan *plan, arena *scratch, eplb_error *error)
@@ -492,12 +569,12 @@ static eplb_status plan_repair(equal_plan *plan, arena *scratch, eplb_error *err
         return status;
     if (problem->max_moves == INT64_MAX && problem->target_imbalance <= 0)
         plan->hair = HAIR * (plan->work.least_total / (double)problem->total_speed);
-    repair_sweep(&state, plan->goal, problem->max_moves, visit_plan, plan);
+    bool stepwise = problem->max_moves != INT64_MAX && problem->num_slots <= STEPWISE_SLOTS;
+    status = stepwise && problem->target_imbalance <= 0
+                 ? repair_in_steps(plan, &state, scratch, error)
+                 : repair_within(plan, &state, problem->max_moves, scratch, error);
     bool scattered = is_scattered(plan);
-    double enough = plan->floor + plan->hair > plan->goal ? plan->floor + plan->hair : plan->goal;
-    if (plan->hottest > enough && may_change(problem, &state))
-        status = search_on(plan, &state, scratch, error);
-    if (status == EPLB_OK && (plan->hottest > enough || scattered) &&
+    if (status == EPLB_OK && (plan->hottest > good_enough(plan) || scattered) &&
         problem->max_moves > problem->num_experts / 4)
         status = replan(plan, &state, scattered, scratch, error);
     if (status != EPLB_OK)

@@ -27,6 +27,9 @@
 #define NEGLIGIBLE 1e-12
 /* Another policy's placement is improved by moves if it is farther than this from the bound. */
 #define WORTH_SEARCHING 1e-3
+/* Slots of layers whose repair is tried with fewer moves, too. */
+#define STEPWISE_SLOTS 160
+#define TINY_SLOTS     64
 /* A plan from nothing must be better than repair by this much to be worth its moves; by more where nothing
  * limits them. */
 #define WORTH_REPLANNING     1e-4
@@ -480,45 +483,85 @@ static bool take_repair(const layer_problem *problem, repaired_plan *plan, arena
     return plan->answer.expert != NULL && plan->answer.quota != NULL;
 }
 
-/* Takes the repair by way of policy equal where that is better. */
+/* Takes the repair by way of policy equal where that is better; of tiny layers also with a part of the moves.
+ */
 static eplb_status compare_equal_repair(const layer_problem *problem, const weighted_repair_limits *limits,
                                         arena *scratch, repaired_plan *plan, eplb_error *error)
 {
-    bool found;
-    repaired_plan other = {.complete = true};
-    if (!take_repair(problem, &other, scratch))
+    int64_t most = limits->max_moves;
+    bool tiny = problem->num_slots <= TINY_SLOTS && most <= problem->num_slots;
+    for (int64_t moves = tiny ? most / 2 : most;; moves += 1 + moves / 8) {
+        bool found;
+        repaired_plan other = {.complete = true};
+        moves = moves < most ? moves : most;
+        if (!take_repair(problem, &other, scratch))
+            return out_of_memory(problem, error);
+        eplb_status status = weighted_equal_repair(problem, limits, moves, scratch, &other.answer,
+                                                   &other.result, &found, error);
+        if (status != EPLB_OK)
+            return status;
+        if (found && (!plan->complete || other.result.imbalance < plan->result.imbalance - NEGLIGIBLE))
+            *plan = other;
+        if (moves == most)
+            return EPLB_OK;
+    }
+}
+
+static eplb_status repair_once(const layer_problem *problem, const weighted_repair_limits *limits,
+                               arena *scratch, repaired_plan *plan, eplb_error *error)
+{
+    if (!take_repair(problem, plan, scratch))
         return out_of_memory(problem, error);
-    eplb_status status =
-        weighted_equal_repair(problem, limits, scratch, &other.answer, &other.result, &found, error);
-    if (status == EPLB_OK && found &&
-        (!plan->complete || other.result.imbalance < plan->result.imbalance - NEGLIGIBLE))
-        *plan = other;
-    return status;
+    memcpy(plan->answer.expert, problem->current, (size_t)problem->num_slots * sizeof(int32_t));
+    if (!weighted_repair(problem, limits, scratch, &plan->answer, &plan->result) ||
+        !is_complete(problem, plan->answer.expert, scratch, &plan->complete))
+        return out_of_memory(problem, error);
+    return EPLB_OK;
+}
+
+/* In small layers a dear move may look best and leave less to gain than cheap ones: fewer moves, from half of
+ * them on, are tried as well. */
+static eplb_status compare_fewer_moves(const layer_problem *problem, const weighted_repair_limits *limits,
+                                       arena *scratch, repaired_plan *plan, eplb_error *error)
+{
+    int64_t most = limits->max_moves;
+    if (problem->num_slots > STEPWISE_SLOTS || most > problem->num_slots)
+        return EPLB_OK;
+    for (int64_t moves = most / 2; moves < most; moves += 1 + moves / 8) {
+        repaired_plan fewer;
+        weighted_repair_limits less = *limits;
+        less.max_moves = moves;
+        eplb_status status = repair_once(problem, &less, scratch, &fewer, error);
+        if (status != EPLB_OK)
+            return status;
+        if (fewer.complete && fewer.result.received <= moves &&
+            fewer.result.imbalance < plan->result.imbalance * (1.0 - NEGLIGIBLE))
+            *plan = fewer;
+    }
+    return EPLB_OK;
 }
 
 static eplb_status plan_repair(const layer_problem *problem, const int32_t *homes, double goal,
                                const weighted_trail *trail, arena *scratch, repaired_plan *plan,
                                eplb_error *error)
 {
-    size_t slots = (size_t)problem->num_slots;
-    if (!take_repair(problem, plan, scratch))
-        return out_of_memory(problem, error);
-    memcpy(plan->answer.expert, problem->current, slots * sizeof(int32_t));
     weighted_repair_limits limits = {.origin = problem->current,
                                      .cut_off = problem->cut_off,
                                      .node_of_expert = homes,
                                      .goal = goal,
                                      .max_moves = problem->max_moves,
                                      .trail = trail};
-    if (!weighted_repair(problem, &limits, scratch, &plan->answer, &plan->result) ||
-        !is_complete(problem, plan->answer.expert, scratch, &plan->complete))
-        return out_of_memory(problem, error);
+    eplb_status status = repair_once(problem, &limits, scratch, plan, error);
+    if (status != EPLB_OK)
+        return status;
     bool bound_to = homes != NULL || !weighted_nodes_apply(problem);
     bool limited = problem->max_moves < INT64_MAX || problem->target_imbalance > 0.0;
     if (!limited || !bound_to || plan->result.imbalance <= goal * (1.0 + NEGLIGIBLE))
         return EPLB_OK;
     limits.trail = NULL;
-    return compare_equal_repair(problem, &limits, scratch, plan, error);
+    if (plan->complete)
+        status = compare_fewer_moves(problem, &limits, scratch, plan, error);
+    return status == EPLB_OK ? compare_equal_repair(problem, &limits, scratch, plan, error) : status;
 }
 
 /* Limits experts to the nodes where they are, if the current placement keeps groups together but for the
@@ -572,6 +615,47 @@ static eplb_status read_current(const layer_problem *problem, const int32_t **ho
     return status;
 }
 
+static bool stopped(const layer_problem *problem)
+{
+    return problem->should_stop != NULL && problem->should_stop(problem->stop_context);
+}
+
+/* A target that the repair has missed: few moves may go another way, so limits are worked through, 1, 2, 3,
+ * 4, 6, 8, 12 ..., as long as a plan from nothing would receive much more. */
+static eplb_status reach_target(const layer_problem *problem, const int32_t *homes, double goal,
+                                arena *scratch, repaired_plan *plan, eplb_error *error)
+{
+    layer_problem limited = *problem;
+    int64_t most = problem->num_slots / 4;
+    limited.target_imbalance = 0.0;
+    for (int64_t moves = 1; moves <= most && moves < problem->max_moves && !stopped(problem);
+         moves = moves < 4                    ? moves + 1
+                 : (moves & (moves - 1)) == 0 ? moves + moves / 2
+                                              : moves / 3 * 4) {
+        repaired_plan other;
+        limited.max_moves = moves;
+        eplb_status status = plan_repair(&limited, homes, goal, NULL, scratch, &other, error);
+        if (status != EPLB_OK)
+            return status;
+        if (!other.complete || other.result.imbalance > goal * (1.0 + NEGLIGIBLE))
+            continue;
+        *plan = other;
+        return EPLB_OK;
+    }
+    return EPLB_OK;
+}
+
+static eplb_status repair_current(const layer_problem *problem, const int32_t *homes, double goal,
+                                  arena *scratch, repaired_plan *plan, eplb_error *error)
+{
+    eplb_status status = plan_repair(problem, homes, goal, NULL, scratch, plan, error);
+    if (status != EPLB_OK)
+        return status;
+    bool missed = problem->target_imbalance > 0.0 && plan->complete &&
+                  plan->result.imbalance > goal * (1.0 + NEGLIGIBLE);
+    return missed ? reach_target(problem, homes, goal, scratch, plan, error) : EPLB_OK;
+}
+
 static eplb_status plan_from_current(const layer_problem *problem, arena *scratch, layer_answer *answer,
                                      eplb_error *error)
 {
@@ -585,7 +669,7 @@ static eplb_status plan_from_current(const layer_problem *problem, arena *scratc
         return status;
     double bound = bound_for_repair(&fresh, homes, answer->bound);
     double goal = problem->target_imbalance > bound ? problem->target_imbalance : bound;
-    status = plan_repair(problem, homes, goal, NULL, scratch, &repaired, error);
+    status = repair_current(problem, homes, goal, scratch, &repaired, error);
     if (status != EPLB_OK)
         return status;
     bool scattered = fresh.node_limited && homes == NULL;

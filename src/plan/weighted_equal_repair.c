@@ -29,14 +29,15 @@ static bool keeps_limits(const layer_problem *problem, const weighted_repair_lim
 }
 
 eplb_status weighted_equal_repair(const layer_problem *problem, const weighted_repair_limits *limits,
-                                  arena *scratch, layer_answer *answer, weighted_repair_result *result,
-                                  bool *found, eplb_error *error)
+                                  int64_t moves, arena *scratch, layer_answer *answer,
+                                  weighted_repair_result *result, bool *found, eplb_error *error)
 {
     arena_mark mark = arena_position(scratch);
     layer_problem equal = *problem;
     layer_answer placed = {.expert = answer->expert, .bound = 1.0};
     eplb_error refused;
     equal.split = EPLB_SPLIT_EQUAL;
+    equal.max_moves = moves;
     equal.num_windows = 1;
     equal.window_load = equal.load;
     memset(answer->expert, -1, (size_t)problem->num_slots * sizeof *answer->expert);
