@@ -218,7 +218,7 @@ static eplb_status plan_start(equal_plan *plan, double largest, int64_t work, do
     return status;
 }
 
-/* Two slots a rank: counts by annealing, with the places that suit them, then the search. */
+/* Up to two slots a rank: counts by annealing, with the places that suit them, then the search. */
 static eplb_status plan_pairs(equal_plan *plan, double *hottest, arena *scratch, eplb_error *error)
 {
     const layer_problem *problem = plan->problem;

@@ -1,7 +1,8 @@
-/* Equal split with two slots a rank: a search over replica counts alone.
+/* Equal split with one or two slots a rank: a search over replica counts alone.
  *
- * For given counts the best places are known: heaviest replica with lightest, second heaviest with second
- * lightest, and so on inwards (exchange argument; an expert that meets itself there is put right afterwards).
+ * For given counts the best places are known: the heaviest replicas alone on the ranks with one slot, then
+ * heaviest with lightest, second heaviest with second lightest, and so on inwards (exchange argument; an
+ * expert that meets itself there is put right afterwards).
  * So places need no search, and a change of counts is judged with all ranks paired anew, where a search over
  * counts and places sees the two experts' own ranks get worse. Annealing (Kirkpatrick et al. 1983): a
  * step takes a replica from one expert and gives it to another; what counts is the excess over an aim halfway
@@ -21,11 +22,26 @@
 #define LOOK 8    /* pairs between two looks at the bar */
 #define POLL 1024
 
+/* Ranks with one and two slots; false if one has more. */
+static bool count_ranks(const layer_problem *problem, int32_t *singles, int32_t *doubles)
+{
+    *singles = *doubles = 0;
+    for (int32_t g = 0; g < problem->num_ranks; g++) {
+        int32_t slots = problem->first_slot[g + 1] - problem->first_slot[g];
+        if (slots > 2)
+            return false;
+        *singles += slots == 1;
+        *doubles += slots == 2;
+    }
+    return true;
+}
+
 bool pair_counts_apply(const layer_problem *problem)
 {
-    return problem->uniform_slots == 2 && problem->uniform_speed && problem->num_ranks >= 2 &&
-           problem->num_slots > problem->num_experts &&
-           (int64_t)problem->num_experts * problem->num_ranks >= problem->num_slots;
+    int32_t singles, doubles;
+    return problem->uniform_speed && count_ranks(problem, &singles, &doubles) && doubles > 0 &&
+           singles + doubles > 1 && problem->num_slots > problem->num_experts &&
+           (int64_t)problem->num_experts * (singles + doubles) >= problem->num_slots;
 }
 
 typedef struct pairing {
@@ -38,7 +54,9 @@ typedef struct pairing {
     double *load;        /* [S] of all replicas, ascending */
     double *trial;       /* [S] the same after a change */
     int32_t num_slots;   /* S */
+    int32_t num_pairs;   /* ranks with two slots; the others have one */
     int32_t num_experts; /* E */
+    int32_t most;        /* replicas of an expert: ranks that have a slot */
     double floor;
     double aim;     /* moves with the best */
     double excess;  /* sum over pairs of max(0, load - aim)^2 */
@@ -77,15 +95,18 @@ static void put_run(double *load, int32_t *n, double value, int32_t count)
     *n += count;
 }
 
-/* Excess of the pairs of load[num_slots] over `aim`, or some value above `bar` if it is above; *hottest: the
- * largest pair. */
-static double fold(const double *load, int32_t num_slots, double aim, double bar, double *hottest)
+/* Excess over the aim when load[num_slots] is dealt out, or some value above `bar` if it is above; *hottest:
+ * the hottest rank. */
+static double fold(const pairing *pairs, const double *load, double bar, double *hottest)
 {
-    double sum = 0, most = 0;
-    for (int32_t i = 0; i < num_slots / 2 && sum <= bar; i += LOOK) {
-        int32_t end = i + LOOK < num_slots / 2 ? i + LOOK : num_slots / 2;
+    int32_t n = pairs->num_pairs, last = 2 * n - 1;
+    double sum = 0, most = load[pairs->num_slots - 1], aim = pairs->aim;
+    for (int32_t i = pairs->num_slots - 1; i > last && load[i] > aim; i--)
+        sum += (load[i] - aim) * (load[i] - aim);
+    for (int32_t i = 0; i < n && sum <= bar; i += LOOK) {
+        int32_t end = i + LOOK < n ? i + LOOK : n;
         for (int32_t j = i; j < end; j++) {
-            double pair = load[j] + load[num_slots - 1 - j];
+            double pair = load[j] + load[last - j];
             double over = pair > aim ? pair - aim : 0;
             most = pair > most ? pair : most;
             sum += over * over;
@@ -114,7 +135,7 @@ static void keep_best(pairing *pairs, double hottest)
     double same;
     pairs->hottest = hottest;
     pairs->aim = pairs->floor + (hottest - pairs->floor) * AIM;
-    pairs->excess = fold(pairs->load, pairs->num_slots, pairs->aim, INFINITY, &same);
+    pairs->excess = fold(pairs, pairs->load, INFINITY, &same);
     memcpy(pairs->best, pairs->count, (size_t)pairs->num_experts * sizeof *pairs->best);
 }
 
@@ -129,7 +150,7 @@ static void try_change(pairing *pairs, int32_t from, int32_t to, double bar)
     put_run(pairs->trial, &n, replica_work_at(work, from, less - 1), less - 1);
     take_run(pairs->trial, &n, replica_work_at(work, to, more), more);
     put_run(pairs->trial, &n, replica_work_at(work, to, more + 1), more + 1);
-    double excess = fold(pairs->trial, n, pairs->aim, bar, &hottest);
+    double excess = fold(pairs, pairs->trial, bar, &hottest);
     if (excess > bar)
         return;
     double *load = pairs->load;
@@ -148,6 +169,7 @@ static eplb_status pairing_init(pairing *pairs, const layer_problem *problem, co
                                 double floor, int32_t *count, arena *scratch, eplb_error *error)
 {
     size_t slots = (size_t)problem->num_slots, experts = (size_t)problem->num_experts;
+    int32_t singles;
     *pairs = (pairing){.work = work,
                        .count = count,
                        .many = arena_take(scratch, experts, sizeof *pairs->many),
@@ -157,7 +179,10 @@ static eplb_status pairing_init(pairing *pairs, const layer_problem *problem, co
                        .trial = arena_take(scratch, slots, sizeof *pairs->trial),
                        .num_slots = problem->num_slots,
                        .num_experts = problem->num_experts,
-                       .floor = floor};
+                       .floor = floor,
+                       .aim = floor};
+    (void)count_ranks(problem, &singles, &pairs->num_pairs);
+    pairs->most = singles + pairs->num_pairs;
     if (pairs->many == NULL || pairs->place == NULL || pairs->best == NULL || pairs->load == NULL ||
         pairs->trial == NULL)
         return error_memory(error, slots * sizeof *pairs->load, "replica counts");
@@ -168,7 +193,7 @@ static eplb_status pairing_init(pairing *pairs, const layer_problem *problem, co
         put_run(pairs->load, &n, replica_work_at(work, e, count[e]), count[e]);
     }
     double hottest;
-    (void)fold(pairs->load, n, floor, INFINITY, &hottest);
+    (void)fold(pairs, pairs->load, INFINITY, &hottest);
     keep_best(pairs, hottest);
     return EPLB_OK;
 }
@@ -188,7 +213,7 @@ eplb_status pair_counts_anneal(const layer_problem *problem, const replica_work 
         int32_t to = (int32_t)random_below(&random, experts);
         double left = 1 - (double)step / (double)limits->steps;
         double bar = pairs.excess + heat * left * left * random_unit(&random);
-        if (from != to && pairs.count[to] < problem->num_ranks)
+        if (from != to && pairs.count[to] < pairs.most)
             try_change(&pairs, from, to, bar);
         if (step % POLL == 0 && layer_is_stopped(problem))
             break;
@@ -197,45 +222,60 @@ eplb_status pair_counts_anneal(const layer_problem *problem, const replica_work 
     return EPLB_OK;
 }
 
-/* Replaces the lighter replica of rank `at`, which holds an expert twice, by that of the nearest rank where
- * both are welcome. */
-static bool part(int32_t *expert, int32_t num_ranks, int32_t at)
+/* Replaces the lighter replica of a pair that is of one expert by that of the nearest pair where both are
+ * welcome. */
+static bool part(int32_t *pair, int32_t num_pairs, int32_t at)
 {
-    int32_t twice = expert[2 * at];
-    for (int32_t far = 1; far < num_ranks; far++) {
+    int32_t twice = pair[2 * at];
+    for (int32_t far = 1; far < num_pairs; far++) {
         for (int32_t other = at - far; other <= at + far; other += 2 * far) {
-            if (other < 0 || other >= num_ranks || expert[2 * other] == twice ||
-                expert[2 * other + 1] == twice)
+            if (other < 0 || other >= num_pairs || pair[2 * other] == twice || pair[2 * other + 1] == twice)
                 continue;
-            expert[2 * at + 1] = expert[2 * other + 1];
-            expert[2 * other + 1] = twice;
+            pair[2 * at + 1] = pair[2 * other + 1];
+            pair[2 * other + 1] = twice;
             return true;
         }
     }
     return false;
 }
 
+/* Hands the pairs, and behind them what lives alone, to the ranks. */
+static void write_ranks(const layer_problem *problem, const int32_t *pair, int32_t num_pairs, int32_t *expert)
+{
+    const int32_t *alone = pair + 2 * (size_t)num_pairs;
+    for (int32_t g = 0; g < problem->num_ranks; g++) {
+        int32_t slot = problem->first_slot[g], slots = problem->first_slot[g + 1] - slot;
+        if (slots == 1)
+            expert[slot] = *alone++;
+        for (int32_t i = 0; slots == 2 && i < 2; i++)
+            expert[slot + i] = *pair++;
+    }
+}
+
 eplb_status pair_counts_place(const layer_problem *problem, const replica_work *work, const int32_t *count,
                               int32_t *expert, bool *legal, arena *scratch, eplb_error *error)
 {
-    size_t experts = (size_t)problem->num_experts;
-    int32_t ranks = problem->num_ranks, n = 0;
+    size_t experts = (size_t)problem->num_experts, slots = (size_t)problem->num_slots;
+    int32_t singles, pairs, n = 0;
     int64_t *load = arena_take(scratch, experts, sizeof *load);
     int32_t *order = arena_take(scratch, experts, sizeof *order);
-    if (load == NULL || order == NULL)
+    int32_t *pair = arena_take(scratch, slots, sizeof *pair);
+    if (load == NULL || order == NULL || pair == NULL)
         return error_memory(error, experts * sizeof *load, "replica counts");
+    (void)count_ranks(problem, &singles, &pairs);
     for (int32_t e = 0; e < problem->num_experts; e++)
         load[e] = (int64_t)replica_work_at(work, e, count[e]);
     if (!sort_loads(load, NULL, problem->num_experts, order, scratch))
         return error_memory(error, experts * sizeof *load, "replica counts");
     for (int32_t i = 0; i < problem->num_experts; i++) {
         for (int32_t c = 0; c < count[order[i]]; c++, n++)
-            expert[n < ranks ? 2 * n + 1 : 2 * (2 * ranks - 1 - n)] = order[i];
+            pair[n < pairs ? 2 * n + 1 : n < 2 * pairs ? 2 * (2 * pairs - 1 - n) : n] = order[i];
     }
     *legal = true;
-    for (int32_t g = 0; g < ranks && *legal; g++) {
-        if (expert[2 * g] == expert[2 * g + 1])
-            *legal = part(expert, ranks, g);
+    for (int32_t i = 0; i < pairs && *legal; i++) {
+        if (pair[2 * i] == pair[2 * i + 1])
+            *legal = part(pair, pairs, i);
     }
+    write_ranks(problem, pair, pairs, expert);
     return EPLB_OK;
 }
