@@ -4,9 +4,9 @@
  * has an expert twice on a rank. Filling comes before balance: a plan that cannot be loaded balances nothing.
  * The coldest rank with an empty slot is next; of the experts that it lacks (of its node's groups where
  * groups are bound to nodes) it takes the one that raises the hottest rank least, then the one that lowers
- * sum (time/mean)^16 over ranks and windows most, as that steepest descent has been the bar for repairs. A
- * placement that may stay as it is, empty slots and all, is never made worse than it was: there a slot that
- * only costs stays empty, as it does where others cannot be filled in any case. Cost: fill_slots.h. */
+ * sum (time/mean)^16 over ranks and windows most, the bar for repairs; at the end each choice is made again.
+ * A placement that may stay as it is, empty slots and all, is never made worse: there a slot that only costs
+ * stays empty, as it does where others cannot be filled in any case. Cost: fill_slots.h. */
 #include "plan/fill_slots.h"
 
 #include <string.h>
@@ -16,6 +16,7 @@
 #include "plan/layout.h"
 
 #define MOST_WINDOWS     16 /* more are summed to so many */
+#define MOST_PASSES      4
 #define FEW_RANKS        8
 #define FRONTIER_SAMPLES 32 /* of the moves that fill */
 
@@ -30,6 +31,7 @@ typedef struct filling {
     const uint64_t *home;       /* [G, words] what each rank holds: receives nothing */
     const int32_t *expert_area; /* [E] node of each expert, NULL: any */
     uint8_t *closed;            /* [G] no empty slot left that can be filled */
+    uint8_t *filled_here;       /* [S] */
     bool may_rise;              /* the split serves nothing by a new replica, or the slots must be filled */
     const int32_t *kept;        /* [S] a placement that may stay as it is; NULL: it may not */
     int64_t left;               /* moves */
@@ -156,18 +158,20 @@ static bool take_arrays(filling *f, const layer_problem *problem, arena *scratch
 {
     int32_t most = problem->num_windows < MOST_WINDOWS ? problem->num_windows : MOST_WINDOWS;
     size_t windows = (size_t)most;
-    *f = (filling){.problem = problem,
-                   .num_windows = most,
-                   .work = arena_take(scratch, windows, sizeof *f->work),
-                   .seats = arena_take(scratch, windows, sizeof *f->seats),
-                   .mean = arena_take(scratch, windows, sizeof *f->mean),
-                   .hottest = arena_take(scratch, windows, sizeof *f->hottest),
-                   .ceiling = arena_take_zero(scratch, windows, sizeof *f->ceiling),
-                   .home = read_home(problem, scratch),
-                   .closed = arena_take_zero(scratch, (size_t)problem->num_ranks, sizeof *f->closed),
-                   .left = problem->max_moves};
+    *f =
+        (filling){.problem = problem,
+                  .num_windows = most,
+                  .work = arena_take(scratch, windows, sizeof *f->work),
+                  .seats = arena_take(scratch, windows, sizeof *f->seats),
+                  .mean = arena_take(scratch, windows, sizeof *f->mean),
+                  .hottest = arena_take(scratch, windows, sizeof *f->hottest),
+                  .ceiling = arena_take_zero(scratch, windows, sizeof *f->ceiling),
+                  .home = read_home(problem, scratch),
+                  .closed = arena_take_zero(scratch, (size_t)problem->num_ranks, sizeof *f->closed),
+                  .filled_here = arena_take_zero(scratch, (size_t)problem->num_slots, sizeof *f->filled_here),
+                  .left = problem->max_moves};
     return f->work != NULL && f->seats != NULL && f->mean != NULL && f->hottest != NULL &&
-           f->ceiling != NULL && f->home != NULL && f->closed != NULL;
+           f->ceiling != NULL && f->home != NULL && f->closed != NULL && f->filled_here != NULL;
 }
 
 /* Starts from a placement; `kept` is one that may stay as it is, or NULL. */
@@ -290,15 +294,55 @@ static effect choose(const filling *f, int32_t rank, bool may_receive)
     return best;
 }
 
+/* Gives a slot that is empty in what the filling started from to an expert, or to another one than before. */
 static void seat(filling *f, int32_t slot, int32_t expert)
 {
-    int32_t price = receives(f, f->problem->slot_rank[slot], expert);
+    int32_t rank = f->problem->slot_rank[slot], old = f->seats->expert[slot];
+    int32_t price = (int32_t)receives(f, rank, expert) - (old >= 0 && receives(f, rank, old));
     f->moves += price;
-    f->filled++;
+    f->filled += !f->filled_here[slot];
+    f->filled_here[slot] = 1;
     if (f->left != INT64_MAX)
         f->left -= price;
     for (int32_t w = 0; w < f->num_windows; w++)
         layout_reassign(&f->seats[w], slot, expert);
+    measure_now(f);
+}
+
+static void empty(filling *f, int32_t slot)
+{
+    for (int32_t w = 0; w < f->num_windows; w++)
+        layout_reassign(&f->seats[w], slot, -1);
+    measure_now(f);
+}
+
+/* Chooses again what a filled slot takes, now that the others are filled. True if that is another expert. */
+static bool rethink(filling *f, int32_t slot)
+{
+    int32_t rank = f->problem->slot_rank[slot], old = f->seats->expert[slot];
+    if (f->seats->count[old] < 2)
+        return false;
+    empty(f, slot);
+    effect best = choose(f, rank, receives(f, rank, old) || f->left > 0), stay = weigh(f, rank, old);
+    bool other = best.expert >= 0 && best.expert != old && is_better(f, &best, &stay);
+    for (int32_t w = 0; w < f->num_windows; w++)
+        layout_reassign(&f->seats[w], slot, old);
+    if (other)
+        seat(f, slot, best.expert);
+    else
+        measure_now(f);
+    return other;
+}
+
+/* What is received into filled slots is free to choose: again and again the best for each. */
+static void refine(filling *f)
+{
+    bool better = f->filled > 1;
+    for (int32_t pass = 0; pass < MOST_PASSES && better; pass++) {
+        better = false;
+        for (int32_t p = 0; p < f->problem->num_slots; p++)
+            better |= f->filled_here[p] && rethink(f, p);
+    }
 }
 
 /* Moves that would fill a rank. */
@@ -356,13 +400,13 @@ static void fill(filling *f)
         bool must = f->may_rise || f->kept[slot] >= 0;
         if (best.expert >= 0 && (must || !best.too_hot)) {
             seat(f, slot, best.expert);
-            measure_now(f);
             continue;
         }
         f->closed[rank] = 1;
         if (f->left <= 0)
             f->lacking += lacking(f, rank, must);
     }
+    refine(f);
 }
 
 /* The heaviest expert without a replica that some rank with an empty slot may hold, and the slot whose rank
@@ -433,7 +477,6 @@ static void seat_lost(filling *f, uint8_t *passed)
         if (f->left != INT64_MAX)
             f->left++;
         seat(f, slot, expert);
-        measure_now(f);
     }
 }
 
