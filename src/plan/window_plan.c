@@ -385,10 +385,11 @@ static eplb_status plan_from_current(window_course *course, arena *scratch, eplb
         status = window_course_compare(course, "the current placement stays", scratch, error);
     if (status != EPLB_OK)
         return status;
-    bool limited = problem->max_moves < problem->num_slots;
-    if (!window_course_is_good(course) && (limited || problem->target_imbalance > 0.0))
+    /* A limit of all slots is one, too: more moves than another plan was allowed must not be worse. */
+    bool stepwise = problem->max_moves < INT64_MAX || problem->target_imbalance > 0.0;
+    if (!window_course_is_good(course) && stepwise)
         status = window_repair(course, scratch, error);
-    if (status == EPLB_OK && !window_course_is_good(course) && !limited)
+    if (status == EPLB_OK && !window_course_is_good(course) && problem->max_moves >= problem->num_slots)
         status = plan_from_nothing(course, scratch, error);
     return status != EPLB_OK ? status
                              : keep_slots(problem->first_slot, problem->num_ranks, problem->num_experts,
