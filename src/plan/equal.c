@@ -1,60 +1,30 @@
-/* Equal split: counts and places chosen together, from nothing or by repair.
+/* Equal split: counts and places chosen together.
  *
  * From nothing: greedy start, then search until a rank maximum within TOLERANCE of the proved bound or the
- * work limit; never worse than DeepSeek's plan. With a current placement: repair first, in order of gain per
- * received expert; what that cannot reach is tried by search and by a replan from nothing with ranks
- * relabelled, each within the allowed moves; never worse than keeping. Costs: docs/planning/equal.md. */
+ * work limit; never worse than DeepSeek's plan. With a current placement: equal_repair.c. Costs:
+ * docs/planning/equal.md. */
+#include "plan/equal_plan.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "plan/equal_bounds.h"
 #include "plan/equal_search.h"
-#include "plan/equal_start.h"
 #include "plan/group_nodes.h"
-#include "plan/keep_slots.h"
 #include "plan/pair_counts.h"
 #include "plan/policies.h"
-#include "plan/relabel.h"
-#include "plan/repair.h"
 #include "plan/weighted.h"
 
-#define TOLERANCE      4e-4 /* of the floor; near enough */
-#define FINE_SLOTS     128  /* layers of up to so many slots are cheap: */
-#define FINE           1e-4
-#define STEPWISE_SLOTS 160   /* of layers whose repair is tried with fewer moves, too */
-#define MISLED         0.002 /* of the maximum: so much worse more moves may be */
-#define NEAR           1.006 /* a first search that ends at most so far above the floor is only searched on */
-#define PAIR_STEPS     3     /* of annealing, for work of all slots */
-#define LIMITED_PART   8
-#define SHORT_PART     20 /* of the work goes into each of some starts */
-#define FAR_BELOW      4
-#define DEFAULT_WORK   INT64_C(200000)
-#define FEW_SLOTS      4    /* on average on a rank */
-#define HARD_WORK      1500 /* for each slot where they are few */
-/* Of the mean: without a limit or a target, more received experts must lower the hottest rank by more. */
-#define HAIR 1e-3
-
-typedef struct equal_plan {
-    const layer_problem *problem;
-    replica_work work;
-    layout seats;
-    neighbourhood around;
-    equal_bounds bounds;
-    equal_areas areas;
-    bool groups_fit; /* false: groups do not fit on nodes and are not looked at */
-    double floor;    /* least time of the hottest rank with these areas */
-    double goal;     /* good enough */
-    int64_t work_limit;
-
-    int32_t *best; /* [S] best placement so far */
-    double hottest;
-    double start;  /* of the greedy start */
-    int64_t moves; /* received experts of best */
-    double hair;   /* what more moves must gain at least; 0 where moves are limited or a target is set */
-    const char *reason;
-} equal_plan;
+#define TOLERANCE    4e-4 /* of the floor; near enough */
+#define FINE_SLOTS   128  /* layers of up to so many slots are cheap: */
+#define FINE         1e-4
+#define NEAR         1.006 /* a first search that ends at most so far above the floor is only searched on */
+#define PAIR_STEPS   3     /* of annealing, for work of all slots */
+#define SHORT_PART   20    /* of the work goes into each of some starts */
+#define FAR_BELOW    4
+#define DEFAULT_WORK INT64_C(200000)
+#define FEW_SLOTS    4    /* on average on a rank */
+#define HARD_WORK    1500 /* for each slot where they are few */
 
 /* Time by which sums of rounded replica loads may differ from the truth: a difference counts beyond it. */
 static double rounding(const equal_plan *plan)
@@ -82,8 +52,7 @@ static eplb_status area_floor(equal_plan *plan, arena *scratch, eplb_error *erro
     return EPLB_OK;
 }
 
-/* True if no replica is outside its expert's area. */
-static bool inside_areas(const equal_plan *plan, const int32_t *expert)
+bool equal_plan_is_inside(const equal_plan *plan, const int32_t *expert)
 {
     const layer_problem *problem = plan->problem;
     for (int32_t p = 0; p < problem->num_slots; p++) {
@@ -116,13 +85,12 @@ static eplb_status bind_groups(equal_plan *plan, bool as_now, arena *scratch, ep
         expert_area[e] = group_node[e / (problem->num_experts / problem->num_groups)];
     plan->areas = (equal_areas){rank_area, expert_area};
     if (as_now && (problem->max_spill > 0 || problem->max_moves != INT64_MAX) &&
-        !inside_areas(plan, problem->current))
+        !equal_plan_is_inside(plan, problem->current))
         return EPLB_OK; /* what lives elsewhere may stay there */
     return area_floor(plan, scratch, error);
 }
 
-/* Sets areas, floor and goal. */
-static eplb_status set_aim(equal_plan *plan, bool as_now, arena *scratch, eplb_error *error)
+eplb_status equal_plan_aim(equal_plan *plan, bool as_now, arena *scratch, eplb_error *error)
 {
     const layer_problem *problem = plan->problem;
     plan->floor = plan->bounds.work_time;
@@ -157,8 +125,7 @@ static int64_t default_work(const layer_problem *problem)
     return sweep > least ? sweep : least;
 }
 
-static eplb_status equal_plan_init(equal_plan *plan, const layer_problem *problem, arena *scratch,
-                                   eplb_error *error)
+eplb_status equal_plan_init(equal_plan *plan, const layer_problem *problem, arena *scratch, eplb_error *error)
 {
     *plan = (equal_plan){.problem = problem, .hottest = INFINITY};
     plan->best = arena_take(scratch, (size_t)problem->num_slots, sizeof *plan->best);
@@ -175,8 +142,7 @@ static eplb_status equal_plan_init(equal_plan *plan, const layer_problem *proble
     return status;
 }
 
-/* Takes the layout as best if it is better by more than rounding, or as good with fewer moves. */
-static void keep_better(equal_plan *plan, double hottest, int64_t moves, const char *reason)
+void equal_plan_keep(equal_plan *plan, double hottest, int64_t moves, const char *reason)
 {
     double margin = rounding(plan), gain = plan->hottest - hottest;
     double least = moves > plan->moves && plan->hair > margin ? plan->hair : margin;
@@ -261,7 +227,9 @@ static eplb_status plan_large(equal_plan *plan, int64_t work, double *hottest, a
     if (best == NULL)
         return error_memory(error, bytes, "best placement");
     memcpy(best, plan->seats.expert, bytes);
-    for (size_t i = 0; i<sizeof parts / sizeof *parts && * hottest> plan->floor * NEAR; i++) {
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (*hottest <= plan->floor * NEAR)
+            break;
         double reached;
         eplb_status status = plan_start(plan, parts[i] * plan->floor, work, &reached, scratch, error);
         if (status != EPLB_OK)
@@ -278,7 +246,7 @@ static eplb_status plan_large(equal_plan *plan, int64_t work, double *hottest, a
 /* Start and search from nothing; where the floor is far, also from fewer, larger replicas, and on from the
  * best. An expert that needs ranks of its own wants these, where there are small ones to fill up with: then
  * the first search is as short as theirs. The layout has the result. */
-static eplb_status plan_anew(equal_plan *plan, double *hottest, arena *scratch, eplb_error *error)
+eplb_status equal_plan_anew(equal_plan *plan, double *hottest, arena *scratch, eplb_error *error)
 {
     if (pair_counts_apply(plan->problem) && plan->areas.rank_area == NULL) {
         eplb_status paired = plan_start(plan, 0, 0, hottest, scratch, error);
@@ -335,7 +303,7 @@ static eplb_status learn(equal_plan *plan, const int32_t *expert, double theirs,
     double hottest = theirs;
     if (!has_duplicate(plan->problem, expert)) {
         layout_set(&plan->seats, expert);
-        keep_better(plan, hottest, plan->moves, "DeepSeek's plan: the search found none better");
+        equal_plan_keep(plan, hottest, plan->moves, "DeepSeek's plan: the search found none better");
         return EPLB_OK;
     }
     plan->goal = theirs;
@@ -343,7 +311,7 @@ static eplb_status learn(equal_plan *plan, const int32_t *expert, double theirs,
     eplb_status status = search(plan, plan->work_limit, &hottest, scratch, error);
     plan->goal = 0;
     if (status == EPLB_OK)
-        keep_better(plan, hottest, plan->moves, plan->reason);
+        equal_plan_keep(plan, hottest, plan->moves, plan->reason);
     return status;
 }
 
@@ -389,198 +357,13 @@ static eplb_status compare_deepseek(equal_plan *plan, arena *scratch, eplb_error
 static eplb_status plan_from_nothing(equal_plan *plan, arena *scratch, eplb_error *error)
 {
     double hottest;
-    eplb_status status = set_aim(plan, false, scratch, error);
+    eplb_status status = equal_plan_aim(plan, false, scratch, error);
     if (status == EPLB_OK)
-        status = plan_anew(plan, &hottest, scratch, error);
+        status = equal_plan_anew(plan, &hottest, scratch, error);
     if (status != EPLB_OK)
         return status;
-    keep_better(plan, hottest, 0, "equal split: greedy start, then search over counts and places");
+    equal_plan_keep(plan, hottest, 0, "equal split: greedy start, then search over counts and places");
     return compare_deepseek(plan, scratch, error);
-}
-
-static int64_t count_received(const repair *state)
-{
-    const layout *seats = state->around->seats;
-    int64_t received = 0;
-    for (size_t i = 0; i < (size_t)seats->num_ranks * (size_t)seats->words; i++) {
-        for (uint64_t rest = seats->holds[i] & ~state->home[i]; rest != 0; rest &= rest - 1)
-            received++;
-    }
-    return received;
-}
-
-static void visit_plan(void *context, const repair *state, double hottest)
-{
-    equal_plan *plan = context;
-    const char *reason = state->moves > state->forced ? "repair: most balance per received expert first"
-                         : state->doubles > 0
-                             ? "repair: the current placement stays, but for experts twice on a rank"
-                             : "repair: the current placement stays";
-    keep_better(plan, hottest, state->moves, reason);
-}
-
-/* Searches on from the best placement, within the moves where they are limited. */
-static eplb_status search_on(equal_plan *plan, const repair *state, int64_t max_moves, arena *scratch,
-                             eplb_error *error)
-{
-    double hottest;
-    bool limited = max_moves != INT64_MAX;
-    /* With prices no swap is good enough to stop looking, and few moves soon leave nothing to find. */
-    int64_t work = limited ? plan->work_limit / LIMITED_PART : plan->work_limit;
-    equal_search_limits limits = {plan->floor, plan->goal, work, plan->moves, max_moves};
-    layout_set(&plan->seats, plan->best);
-    plan->around.home = limited ? state->home : NULL;
-    eplb_status status = equal_search(&plan->around, plan->problem, &limits, &hottest, scratch, error);
-    if (status == EPLB_OK && count_received(state) <= max_moves)
-        keep_better(plan, hottest, count_received(state), "repair, then search over counts and places");
-    return status;
-}
-
-/* True if groups are bound to nodes and the best placement does not keep to that. */
-static bool is_scattered(const equal_plan *plan)
-{
-    const layer_problem *problem = plan->problem;
-    if (problem->num_groups <= 1 || problem->num_nodes <= 1 || problem->max_spill > 0)
-        return false;
-    return plan->areas.rank_area == NULL || !inside_areas(plan, plan->best);
-}
-
-/* Plans from nothing and relabels the ranks; taken if the moves allow it and it is better, or brings together
- * groups that are scattered over nodes. */
-static eplb_status replan(equal_plan *plan, const repair *state, bool scattered, arena *scratch,
-                          eplb_error *error)
-{
-    double hottest, goal = plan->goal;
-    int32_t *expert = arena_take(scratch, (size_t)plan->problem->num_slots, sizeof *expert);
-    if (expert == NULL)
-        return error_memory(error, (size_t)plan->problem->num_slots * sizeof *expert, "replan");
-    eplb_status status = set_aim(plan, false, scratch, error);
-    if (status == EPLB_OK)
-        status = plan_anew(plan, &hottest, scratch, error);
-    if (status != EPLB_OK)
-        return status;
-    memcpy(expert, plan->seats.expert, (size_t)plan->problem->num_slots * sizeof *expert);
-    status = relabel_ranks(plan->problem, plan->areas.rank_area, state->home, plan->seats.words, expert,
-                           scratch, error);
-    if (status != EPLB_OK)
-        return status;
-    layout_set(&plan->seats, expert);
-    int64_t received = count_received(state);
-    plan->goal = goal; /* compared as the repairs were */
-    if (received <= plan->problem->max_moves && scattered && plan->areas.rank_area != NULL)
-        plan->hottest = INFINITY;
-    if (received <= plan->problem->max_moves)
-        keep_better(plan, hottest, received, "replan from nothing, ranks relabelled for most overlap");
-    return EPLB_OK;
-}
-
-/* Moves are left, or ranks may have back what they let go. */
-static bool may_change(const layer_problem *problem, const repair *state, int64_t max_moves)
-{
-    return state->forced < max_moves || problem->cut_off != NULL;
-}
-
-/* What must not be exceeded for more moves to be worth looking for. */
-static double good_enough(const equal_plan *plan)
-{
-    return plan->floor + plan->hair > plan->goal ? plan->floor + plan->hair : plan->goal;
-}
-
-/* Repairs and searches within so many moves. */
-static eplb_status repair_within(equal_plan *plan, repair *state, int64_t max_moves, arena *scratch,
-                                 eplb_error *error)
-{
-    repair_sweep(state, plan->goal, max_moves, visit_plan, plan);
-    return plan->hottest > good_enough(plan) && may_change(plan->problem, state, max_moves)
-               ? search_on(plan, state, max_moves, scratch, error)
-               : EPLB_OK;
-}
-
-/* The next number of moves that is tried: up to 8 all, then every fourth part of a power of two. */
-static int64_t next_budget(int64_t budget)
-{
-    int64_t step = 1;
-    while (step * 8 <= budget)
-        step *= 2;
-    return budget + step;
-}
-
-/* A placement that was the best, kept aside while another number of moves is tried. */
-typedef struct aside {
-    int32_t *expert; /* [S] */
-    double hottest;
-    int64_t moves;
-    const char *reason;
-} aside;
-
-static void set_aside(aside *kept, const equal_plan *plan)
-{
-    memcpy(kept->expert, plan->best, (size_t)plan->problem->num_slots * sizeof *kept->expert);
-    kept->hottest = plan->hottest;
-    kept->moves = plan->moves;
-    kept->reason = plan->reason;
-}
-
-static void take_back(equal_plan *plan, const aside *kept)
-{
-    memcpy(plan->best, kept->expert, (size_t)plan->problem->num_slots * sizeof *plan->best);
-    plan->hottest = kept->hottest;
-    plan->moves = kept->moves;
-    plan->reason = kept->reason;
-}
-
-/* In small layers one more move can mislead a search: fewer moves, from half of them on, are tried as well,
- * and a placement with fewer is taken where it is clearly better. */
-static eplb_status repair_in_steps(equal_plan *plan, repair *state, arena *scratch, eplb_error *error)
-{
-    int64_t most = plan->problem->max_moves, start = most / 2;
-    size_t slots = (size_t)plan->problem->num_slots;
-    aside fewer = {.hottest = INFINITY, .expert = arena_take(scratch, slots, sizeof(int32_t))};
-    if (fewer.expert == NULL)
-        return error_memory(error, slots * sizeof(int32_t), "repair with fewer moves");
-    for (int64_t moves = start > state->forced ? start : state->forced + 1; moves < most;
-         moves = next_budget(moves)) {
-        plan->hottest = INFINITY;
-        eplb_status status = repair_within(plan, state, moves, scratch, error);
-        if (status != EPLB_OK || plan->hottest <= good_enough(plan))
-            return status;
-        if (plan->hottest < fewer.hottest)
-            set_aside(&fewer, plan);
-    }
-    plan->hottest = INFINITY;
-    eplb_status status = repair_within(plan, state, most, scratch, error);
-    if (status == EPLB_OK && fewer.hottest < plan->hottest * (1 - MISLED))
-        take_back(plan, &fewer);
-    return status;
-}
-
-static eplb_status plan_repair(equal_plan *plan, arena *scratch, eplb_error *error)
-{
-    repair state;
-    const layer_problem *problem = plan->problem;
-    eplb_status status = set_aim(plan, true, scratch, error);
-    if (status == EPLB_OK)
-        status = repair_init(&state, &plan->around, problem, scratch, error);
-    if (status != EPLB_OK)
-        return status;
-    if (problem->max_spill == 0)
-        status = repair_mend_areas(&state, scratch, error);
-    if (status != EPLB_OK)
-        return status;
-    if (problem->max_moves == INT64_MAX && problem->target_imbalance <= 0)
-        plan->hair = HAIR * (plan->work.least_total / (double)problem->total_speed);
-    bool stepwise = problem->max_moves != INT64_MAX && problem->num_slots <= STEPWISE_SLOTS;
-    status = stepwise && problem->target_imbalance <= 0
-                 ? repair_in_steps(plan, &state, scratch, error)
-                 : repair_within(plan, &state, problem->max_moves, scratch, error);
-    bool scattered = is_scattered(plan);
-    if (status == EPLB_OK && (plan->hottest > good_enough(plan) || scattered) &&
-        problem->max_moves > problem->num_experts / 4)
-        status = replan(plan, &state, scattered, scratch, error);
-    if (status != EPLB_OK)
-        return status;
-    return keep_slots(problem->first_slot, problem->num_ranks, problem->num_experts, problem->current,
-                      plan->best, scratch, error);
 }
 
 eplb_status plan_layer_equal(const layer_problem *problem, arena *scratch, layer_answer *answer,
@@ -591,13 +374,13 @@ eplb_status plan_layer_equal(const layer_problem *problem, arena *scratch, layer
         return error_text(error, EPLB_ERROR_UNSUPPORTED, "policy equal: it plans for the equal split only");
     eplb_status status = equal_plan_init(&plan, problem, scratch, error);
     if (status == EPLB_OK)
-        status = problem->current != NULL ? plan_repair(&plan, scratch, error)
+        status = problem->current != NULL ? equal_plan_repair(&plan, scratch, error)
                                           : plan_from_nothing(&plan, scratch, error);
     if (status != EPLB_OK)
         return status;
     memcpy(answer->expert, plan.best, (size_t)problem->num_slots * sizeof *plan.best);
     answer->bound = plan.bounds.imbalance;
-    if (problem->max_spill == 0 && plan.areas.rank_area != NULL && inside_areas(&plan, plan.best) &&
+    if (problem->max_spill == 0 && plan.areas.rank_area != NULL && equal_plan_is_inside(&plan, plan.best) &&
         plan.bounds.groups > answer->bound)
         answer->bound = plan.bounds.groups;
     if (problem->total > 0 && plan.hottest > plan.bounds.work_time * (1 + TOLERANCE)) {
@@ -608,64 +391,4 @@ eplb_status plan_layer_equal(const layer_problem *problem, arena *scratch, layer
     }
     answer->reason = plan.groups_fit ? plan.reason : "groups do not fit on the nodes: planned across nodes";
     return EPLB_OK;
-}
-
-/* The least hottest rank for each number of moves, [S + 1]; INFINITY where not seen. */
-typedef struct frontier_record {
-    double *hottest;
-    int64_t most;
-} frontier_record;
-
-static void visit_frontier(void *context, const repair *state, double hottest)
-{
-    frontier_record *record = context;
-    if (state->peak <= record->most && hottest < record->hottest[state->peak])
-        record->hottest[state->peak] = hottest;
-}
-
-/* A replan's point, if it is within reach. */
-static eplb_status record_replan(equal_plan *plan, const repair *state, frontier_record *record,
-                                 arena *scratch, eplb_error *error)
-{
-    plan->hottest = INFINITY;
-    plan->goal = 0;
-    eplb_status status = replan(plan, state, false, scratch, error);
-    if (status == EPLB_OK && plan->hottest < INFINITY && plan->hottest < record->hottest[plan->moves])
-        record->hottest[plan->moves] = plan->hottest;
-    return status;
-}
-
-eplb_status plan_frontier_equal(const layer_problem *problem, arena *scratch, frontier_point *points,
-                                int32_t capacity, int32_t *num_points, eplb_error *error)
-{
-    equal_plan plan;
-    repair state;
-    frontier_record record = {arena_take(scratch, (size_t)problem->num_slots + 1, sizeof(double)),
-                              problem->num_slots};
-    if (record.hottest == NULL)
-        return error_memory(error, (size_t)problem->num_slots * sizeof(double), "frontier");
-    for (int32_t i = 0; i <= problem->num_slots; i++)
-        record.hottest[i] = INFINITY;
-    eplb_status status = equal_plan_init(&plan, problem, scratch, error);
-    if (status == EPLB_OK)
-        status = set_aim(&plan, true, scratch, error);
-    if (status == EPLB_OK)
-        status = repair_init(&state, &plan.around, problem, scratch, error);
-    if (status != EPLB_OK)
-        return status;
-    int64_t most = problem->max_moves < problem->num_slots ? problem->max_moves : problem->num_slots;
-    record.most = most;
-    (void)repair_descend(&state, plan.goal, most, visit_frontier, &record);
-    repair_levels(&state, plan.goal, most, visit_frontier, &record);
-    if (most > problem->num_experts / 4)
-        status = record_replan(&plan, &state, &record, scratch, error);
-    double mean = plan.work.least_total / (double)problem->total_speed, least = INFINITY;
-    *num_points = 0;
-    for (int64_t m = 0; m <= most && status == EPLB_OK; m++) {
-        if (!(record.hottest[m] < least) || *num_points == capacity)
-            continue;
-        least = record.hottest[m];
-        points[(*num_points)++] = (frontier_point){m, mean > 0 ? least / mean : 1};
-    }
-    return status;
 }

@@ -122,7 +122,7 @@ static bool is_outside(const neighbourhood *around, const int32_t *expert, int32
            around->expert_area[expert[slot]] != around->rank_area[around->seats->slot_rank[slot]];
 }
 
-static int64_t count_received(const repair *state)
+int64_t repair_received(const repair *state)
 {
     const layout *seats = state->around->seats;
     int64_t received = 0;
@@ -149,7 +149,7 @@ eplb_status repair_mend_areas(repair *state, arena *scratch, eplb_error *error)
     layout_set(seats, state->start);
     eplb_status status = place_lost(state, scratch, error);
     memcpy(state->start, seats->expert, (size_t)seats->num_slots * sizeof *state->start);
-    state->forced = count_received(state);
+    state->forced = repair_received(state);
     return status;
 }
 

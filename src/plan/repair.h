@@ -25,6 +25,8 @@ eplb_status repair_init(repair *state, neighbourhood *around, const layer_proble
 /* Takes replicas outside their expert's area out of `start`, where the moves allowed could bring as many back
  * inside; else leaves it. Errors: MEMORY, INFEASIBLE never. O(S + lost S). */
 eplb_status repair_mend_areas(repair *state, arena *scratch, eplb_error *error);
+/* Experts that the layout's ranks did not hold. O(S). */
+int64_t repair_received(const repair *state);
 /* From `start`, the best change per received expert, again and again, until no rank is above `goal`, nothing
  * helps or `max_moves` are spent. True if the goal was reached. */
 bool repair_descend(repair *state, double goal, int64_t max_moves, repair_visit visit, void *context);
