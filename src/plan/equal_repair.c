@@ -75,6 +75,10 @@ static eplb_status replan(equal_plan *plan, const repair *state, bool scattered,
                            scratch, error);
     if (status != EPLB_OK)
         return status;
+    for (int32_t p = 0; p < plan->problem->num_slots; p++) { /* groups went along with their nodes */
+        if (plan->areas.rank_area != NULL && expert[p] >= 0)
+            plan->areas.expert_area[expert[p]] = plan->areas.rank_area[plan->problem->slot_rank[p]];
+    }
     layout_set(&plan->seats, expert);
     int64_t received = repair_received(state);
     plan->goal = goal; /* compared as the repairs were */

@@ -105,12 +105,47 @@ static void the_nearer_source_is_preferred(void **state)
     assert_int_equal(expert[3], 3);
 }
 
+/* Three nodes of two ranks; the new contents are the old ones with nodes, and ranks inside them, in another
+ * order. Like nodes trade as wholes, and the one whose ranks are faster keeps what it has. */
+static void whole_nodes_trade(void **state)
+{
+    (void)state;
+    static layer_case c;
+    for (int32_t fast = 0; fast < 2; fast++) {
+        case_init(&c, 12, 6, 2);
+        case_nodes(&c, 2, 3);
+        uint64_t home[6];
+        for (int32_t g = 0; g < 6; g++)
+            home[g] = UINT64_C(3) << (2 * g);
+        /* node 0 has what node 1 held, node 1 what node 2 held, node 2 what node 0 held, ranks exchanged */
+        static const int32_t holds[6] = {3, 2, 5, 4, 1, 0};
+        int32_t expert[12];
+        for (int32_t p = 0; p < 12; p++)
+            expert[p] = 2 * holds[p / 2] + p % 2;
+        if (fast == 1)
+            c.rank_speed[4] = c.rank_speed[5] = 3; /* node 2 */
+        arena scratch;
+        arena_init(&scratch, NULL);
+        assert_int_equal(relabel_ranks(&c.problem, c.rank_node, home, 1, expert, &scratch, NULL), EPLB_OK);
+        arena_destroy(&scratch);
+        for (int32_t p = 0; p < 12; p++) {
+            if (fast == 0)
+                assert_int_equal(expert[p], p);
+            else if (p / 2 < 4 && p / 4 == 1)
+                assert_int_equal(expert[p], p); /* node 1 has its own back, from node 0 */
+            else if (p / 2 >= 4)
+                assert_true(expert[p] < 4); /* node 2 keeps what the plan gives it */
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_permutation_is_better),
         cmocka_unit_test(unlike_ranks_do_not_trade),
         cmocka_unit_test(the_nearer_source_is_preferred),
+        cmocka_unit_test(whole_nodes_trade),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
