@@ -86,6 +86,10 @@ static inline bool layer_is_cut_off(const layer_problem *problem, const uint64_t
     return cut_off != NULL && expert_bits_has(cut_off, expert_bits_words(problem->num_experts), rank, expert);
 }
 
+/* home [G, words] (expert_bits.h): what each rank holds now, in slots that it is to lose as well. There must
+ * be a current placement. O(S + G E / 64). */
+void layer_read_home(const layer_problem *problem, uint64_t *home);
+
 /* What an algorithm fills. Arrays are the caller's, [S] each, preset to -1 and 0. */
 typedef struct layer_answer {
     int32_t *expert; /* [S] expert in each slot; -1 leaves it empty */

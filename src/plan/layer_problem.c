@@ -1,4 +1,6 @@
 /* From load, topology and current placement to the dense problem of one layer. O(T E + S) per layer. */
+#include <string.h>
+
 #include "base/error.h"
 #include "plan/carry_over.h"
 #include "plan/layer_loop.h"
@@ -92,4 +94,18 @@ eplb_status layer_problem_create(layer_problem *problem, const plan_request *req
         (request->params.current != NULL && !carry_over(problem, request, scratch)))
         return error_memory(error, (size_t)request->num_experts * sizeof(int64_t), "the load of a layer");
     return EPLB_OK;
+}
+
+void layer_read_home(const layer_problem *problem, uint64_t *home)
+{
+    int32_t words = expert_bits_words(problem->num_experts);
+    size_t bytes = (size_t)problem->num_ranks * (size_t)words * sizeof *home;
+    if (problem->cut_off != NULL)
+        memcpy(home, problem->cut_off, bytes);
+    else
+        memset(home, 0, bytes);
+    for (int32_t p = 0; p < problem->num_slots; p++) {
+        if (problem->current[p] >= 0)
+            expert_bits_add(home, words, problem->slot_rank[p], problem->current[p]);
+    }
 }

@@ -63,20 +63,6 @@ static int64_t count_received(const layer_problem *problem, const int32_t *exper
     return received;
 }
 
-/* What each rank holds now: bit e of a row is expert e. */
-static uint64_t *current_bits(const layer_problem *problem, int32_t words, arena *scratch)
-{
-    uint64_t *home = arena_take_zero(scratch, (size_t)problem->num_ranks * (size_t)words, sizeof *home);
-    if (home != NULL && problem->cut_off != NULL)
-        memcpy(home, problem->cut_off, (size_t)problem->num_ranks * (size_t)words * sizeof *home);
-    for (int32_t s = 0; home != NULL && s < problem->num_slots; s++) {
-        int32_t e = problem->current[s];
-        if (e >= 0)
-            expert_bits_add(home, words, problem->slot_rank[s], e);
-    }
-    return home;
-}
-
 /* Gives the ranks of a plan from nothing the labels that receive least, and experts that stay on a rank their
  * slot; then the shares are computed anew for the slots. */
 static eplb_status settle(const layer_problem *problem, bool node_limited, arena *scratch,
@@ -84,9 +70,10 @@ static eplb_status settle(const layer_problem *problem, bool node_limited, arena
 {
     arena_mark mark = arena_position(scratch);
     int32_t words = expert_bits_words(problem->num_experts);
-    uint64_t *home = current_bits(problem, words, scratch);
+    uint64_t *home = arena_take(scratch, (size_t)problem->num_ranks * (size_t)words, sizeof *home);
     if (home == NULL)
         return weighted_memory(problem, error);
+    layer_read_home(problem, home);
     eplb_status status = relabel_ranks(problem, node_limited ? problem->rank_node : NULL, home, words,
                                        answer->expert, scratch, error);
     if (status == EPLB_OK)

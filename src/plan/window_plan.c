@@ -105,19 +105,6 @@ static eplb_status plan_greedily(window_course *course, arena *scratch, eplb_err
     return plan_layer_greedy(&sum, scratch, &answer, error);
 }
 
-static void read_home(window_course *course)
-{
-    const layer_problem *problem = course->problem;
-    if (problem->cut_off != NULL)
-        memcpy(course->home, problem->cut_off,
-               (size_t)problem->num_ranks * (size_t)course->seats.words * sizeof(uint64_t));
-    for (int32_t p = 0; p < problem->num_slots; p++) {
-        int32_t e = problem->current[p];
-        if (e >= 0)
-            expert_bits_add(course->home, course->seats.words, problem->slot_rank[p], e);
-    }
-}
-
 static int64_t steps_of(const layer_problem *problem)
 {
     int64_t steps = STEPS_PER_SLOT * problem->num_slots;
@@ -144,7 +131,7 @@ eplb_status window_course_init(window_course *course, arena *scratch, eplb_error
     if (course->found == NULL || course->best == NULL || course->expert_area == NULL || course->home == NULL)
         return error_memory(error, words * sizeof(uint64_t), "window plan");
     if (problem->current != NULL)
-        read_home(course);
+        layer_read_home(problem, course->home);
     return EPLB_OK;
 }
 
