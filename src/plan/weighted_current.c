@@ -190,9 +190,9 @@ static eplb_status plan_repair(const layer_problem *problem, const int32_t *home
         return status;
     bool bound_to = homes != NULL || !weighted_nodes_apply(problem);
     bool limited = problem->max_moves < INT64_MAX || problem->target_imbalance > 0.0;
-    if (!limited || !bound_to || plan->result.imbalance <= goal * (1.0 + WEIGHTED_NEGLIGIBLE))
+    if (!limited || !bound_to || trail != NULL ||
+        plan->result.imbalance <= goal * (1.0 + WEIGHTED_NEGLIGIBLE))
         return EPLB_OK;
-    limits.trail = NULL;
     if (plan->complete)
         status = compare_fewer_moves(problem, &limits, scratch, plan, error);
     return status == EPLB_OK ? compare_equal_repair(problem, &limits, scratch, plan, error) : status;
@@ -353,6 +353,36 @@ static void note_point(void *context, int64_t received, double imbalance)
     line->points[line->count++] = (frontier_point){received, imbalance};
 }
 
+/* With few spare slots repair goes by way of policy equal (weighted_equal_repair.h), whose shares are shares,
+ * too: of both frontiers what is lower. */
+static eplb_status join_equal(const layer_problem *problem, frontier *line, arena *scratch, eplb_error *error)
+{
+    size_t capacity = (size_t)line->capacity;
+    frontier_point *own = arena_take(scratch, capacity, sizeof *own);
+    frontier_point *other = arena_take(scratch, capacity, sizeof *other);
+    int32_t num_own = line->count, num_other = 0;
+    layer_problem equal = *problem;
+    eplb_error refused;
+    if (own == NULL || other == NULL)
+        return error_memory(error, capacity * sizeof *own, "frontiers");
+    equal.split = EPLB_SPLIT_EQUAL;
+    equal.num_windows = 1;
+    equal.window_load = equal.load;
+    eplb_status status = plan_frontier_equal(&equal, scratch, other, line->capacity, &num_other, &refused);
+    if (status == EPLB_ERROR_MEMORY)
+        return error_memory(error, capacity * sizeof *own, "frontiers");
+    if (status != EPLB_OK)
+        return EPLB_OK; /* it has none */
+    memcpy(own, line->points, (size_t)num_own * sizeof *own);
+    line->count = 0;
+    for (int32_t i = 0, j = 0; i < num_own || j < num_other;) {
+        bool mine = j == num_other || (i < num_own && own[i].moves <= other[j].moves);
+        const frontier_point *next = mine ? &own[i++] : &other[j++];
+        note_point(line, next->moves, next->imbalance);
+    }
+    return EPLB_OK;
+}
+
 eplb_status plan_frontier_weighted(const layer_problem *problem, arena *scratch, frontier_point *points,
                                    int32_t capacity, int32_t *num_points, eplb_error *error)
 {
@@ -366,6 +396,9 @@ eplb_status plan_frontier_weighted(const layer_problem *problem, arena *scratch,
     weighted_trail trail = {note_point, &line};
     double goal = problem->target_imbalance > 1.0 ? problem->target_imbalance : 1.0;
     status = plan_repair(problem, homes, goal, &trail, scratch, &plan, error);
+    bool few_spare = problem->num_slots - problem->num_experts < problem->num_ranks - 1;
+    if (status == EPLB_OK && few_spare && line.count > 0 && (homes != NULL || !weighted_nodes_apply(problem)))
+        status = join_equal(problem, &line, scratch, error);
     *num_points = line.count;
     return status;
 }

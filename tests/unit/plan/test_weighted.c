@@ -1,4 +1,6 @@
 /* Policy `weighted` on one layer: each branch, each promise. */
+#include <math.h>
+
 #include <eplb/deepseek.h>
 
 #include "../../layer_case.h"
@@ -571,6 +573,45 @@ static void the_frontier_falls_with_moves(void **state)
     assert_true(case_imbalance(&layer) <= points[count - 1].imbalance + 1e-9);
 }
 
+/* The least imbalance of a frontier within so many moves. */
+static double within(const frontier_point *points, int32_t count, int64_t moves)
+{
+    double least = HUGE_VAL;
+    for (int32_t i = 0; i < count && points[i].moves <= moves; i++)
+        least = points[i].imbalance;
+    return least;
+}
+
+/* Where there is hardly anything to share the frontier is no higher than that for equal shares. */
+static void the_frontier_knows_equal_shares(void **state)
+{
+    (void)state;
+    random_state random = random_seed(14);
+    for (int n = 0; n < 6; n++) {
+        frontier_point points[64], equal[64];
+        int32_t count, num_equal;
+        case_init(&layer, 78, 16, 5);
+        draw(&random, 1000);
+        plan();
+        keep_as_current();
+        for (int32_t e = 0; e < layer.problem.num_experts; e++)
+            layer.load[e] = layer.load[e] * (30 + random_below(&random, 140)) / 100;
+        case_refresh(&layer);
+        layer.problem.max_moves = 20;
+        assert_int_equal(plan_frontier_weighted(&layer.problem, &scratch, points, 64, &count, NULL), EPLB_OK);
+        layer.problem.split = EPLB_SPLIT_EQUAL;
+        assert_int_equal(plan_frontier_equal(&layer.problem, &scratch, equal, 64, &num_equal, NULL), EPLB_OK);
+        layer.problem.split = EPLB_SPLIT_WEIGHTED;
+        assert_int_equal(points[0].moves, 0);
+        for (int64_t moves = 0; moves <= 20; moves++)
+            assert_true(within(points, count, moves) <= within(equal, num_equal, moves) * (1.0 + 1e-9));
+        for (int32_t i = 1; i < count; i++) {
+            assert_true(points[i].moves > points[i - 1].moves);
+            assert_true(points[i].imbalance < points[i - 1].imbalance);
+        }
+    }
+}
+
 static void the_same_input_gives_the_same_bytes(void **state)
 {
     (void)state;
@@ -613,6 +654,7 @@ int main(void)
         cmocka_unit_test(a_current_placement_with_duplicates_is_mended),
         cmocka_unit_test(the_largest_total_is_repaired),
         cmocka_unit_test(the_frontier_falls_with_moves),
+        cmocka_unit_test(the_frontier_knows_equal_shares),
         cmocka_unit_test(the_same_input_gives_the_same_bytes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
