@@ -480,21 +480,65 @@ static void seat_lost(filling *f, uint8_t *passed)
     }
 }
 
-/* fill_slots_before; *moves is what it takes from max_moves. */
-static eplb_status fill_current(layer_problem *problem, int64_t *moves, int64_t *filled, arena *scratch,
-                                eplb_error *error)
+static bool minds_nodes(const layer_problem *problem)
 {
-    int64_t empty, doubles;
+    return problem->num_groups > 1 && problem->num_nodes > 1 && problem->max_spill == 0 &&
+           problem->split == EPLB_SPLIT_EQUAL && problem->num_windows == 1;
+}
+
+static bool is_outside(const layer_problem *problem, const int32_t *group_node, int32_t slot, int32_t expert)
+{
+    int32_t size = problem->num_experts / problem->num_groups;
+    return expert >= 0 && group_node[expert / size] != problem->rank_node[problem->slot_rank[slot]];
+}
+
+/* Takes replicas outside their group's node out of a placement with `lost` experts, as policy equal does, if
+ * the moves allowed can fill all slots that are then empty. Those taken out are added to *empty. */
+static eplb_status mend_areas(const layer_problem *problem, int32_t *expert, int64_t lost, int64_t *empty,
+                              arena *scratch, eplb_error *error)
+{
+    bool fits;
+    int64_t outside = 0;
+    if (!minds_nodes(problem))
+        return EPLB_OK;
+    int32_t *node = arena_take(scratch, (size_t)problem->num_groups, sizeof *node);
+    if (node == NULL)
+        return error_memory(error, (size_t)problem->num_groups * sizeof *node, "groups on nodes");
+    eplb_status status = group_nodes_read(problem, node, &fits, scratch, error);
+    if (status != EPLB_OK || !fits)
+        return status;
+    for (int32_t p = 0; p < problem->num_slots; p++)
+        outside += is_outside(problem, node, p, expert[p]);
+    if (outside == 0 || outside + *empty > problem->max_moves - lost)
+        return EPLB_OK;
+    for (int32_t p = 0; p < problem->num_slots; p++) {
+        if (is_outside(problem, node, p, expert[p]))
+            expert[p] = -1;
+    }
+    *empty += outside;
+    return EPLB_OK;
+}
+
+/* fill_slots_before; *moves is what it takes from max_moves. */
+static eplb_status fill_current(layer_problem *problem, bool mends, int64_t *moves, int64_t *filled,
+                                arena *scratch, eplb_error *error)
+{
+    int64_t empty, doubles, before;
     int32_t *expert = arena_take(scratch, (size_t)problem->num_slots, sizeof *expert);
     uint8_t *seen = arena_take(scratch, (size_t)problem->num_experts, sizeof *seen);
     *moves = *filled = 0;
     if (expert == NULL || seen == NULL)
         return error_memory(error, (size_t)problem->num_slots * sizeof *expert, "the current placement");
     eplb_status status = read_current(problem, expert, &empty, &doubles, scratch, error);
+    before = empty;
+    if (status == EPLB_OK && mends)
+        status = mend_areas(problem, expert, problem->num_experts - count_served(problem, expert, seen),
+                            &empty, scratch, error);
     if (status != EPLB_OK || empty == 0 || problem->max_moves == 0)
         return status;
     filling f;
-    const int32_t *kept = may_stay(problem, expert, doubles, seen) ? problem->current : NULL;
+    bool stays = empty == before && may_stay(problem, expert, doubles, seen);
+    const int32_t *kept = stays ? problem->current : NULL;
     status = filling_init(&f, problem, expert, kept, scratch, error);
     if (status != EPLB_OK)
         return status;
@@ -522,7 +566,7 @@ eplb_status fill_slots_before(layer_problem *problem, int64_t *filled, arena *sc
     *filled = 0;
     bool later = problem->split != EPLB_SPLIT_EQUAL && problem->max_moves == INT64_MAX;
     return problem->current == NULL || later ? EPLB_OK
-                                             : fill_current(problem, &moves, filled, scratch, error);
+                                             : fill_current(problem, true, &moves, filled, scratch, error);
 }
 
 static int64_t count_received(const filling *f)
@@ -651,7 +695,7 @@ static eplb_status explore(const plan_policy *policy, const layer_problem *probl
     if (points == NULL)
         return error_memory(error, (size_t)c->capacity * sizeof *points, "a frontier");
     filled.max_moves = max_moves;
-    eplb_status status = fill_current(&filled, &moves, &slots, scratch, error);
+    eplb_status status = fill_current(&filled, false, &moves, &slots, scratch, error);
     if (status == EPLB_OK)
         status = policy->frontier(&filled, scratch, points, c->capacity, &found, error);
     for (int32_t i = 0; status == EPLB_OK && i < found; i++)

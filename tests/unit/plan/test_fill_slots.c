@@ -227,6 +227,35 @@ static void test_frontier_counts_what_fills(void **state)
     arena_destroy(&scratch);
 }
 
+/* Two nodes with one group each; an expert of each is with the other. They go back, and no slot is empty. */
+static void test_scattered_groups_come_together_whole(void **state)
+{
+    (void)state;
+    static const int64_t counts[4] = {8, 4, 6, 2};
+    static const int32_t slots[8] = {0, 1, 0, 2, 2, 3, 2, 1};
+    eplb_topology *topology = case_topology(4, 2, 2);
+    eplb_load *tokens = case_load(1, 1, 4, counts);
+    eplb_placement *current;
+    assert_int_equal(eplb_placement_create(&current, topology, 1, 4, slots, NULL, NULL), EPLB_OK);
+    for (int64_t moves = 0; moves <= 4; moves++) {
+        eplb_plan_params params = case_params("auto", 2);
+        params.current = current;
+        params.max_moves_per_layer = moves;
+        eplb_plan *plan;
+        eplb_error error;
+        assert_int_equal(case_plan(&plan, tokens, topology, &params, &error), EPLB_OK);
+        assert_true(eplb_plan_moves(plan).received <= moves);
+        for (int32_t p = 0; p < 8; p++) {
+            assert_true(case_slots(plan)[p] >= 0);
+            assert_true(moves < 2 || case_slots(plan)[p] / 2 == p / 4);
+        }
+        eplb_plan_destroy(plan);
+    }
+    eplb_placement_destroy(current);
+    eplb_load_destroy(tokens);
+    eplb_topology_destroy(topology);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_too_few_moves_change_nothing),
         cmocka_unit_test(test_count),
         cmocka_unit_test(test_frontier_counts_what_fills),
+        cmocka_unit_test(test_scattered_groups_come_together_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
