@@ -19,10 +19,10 @@ typedef struct spill_nodes {
  * (groups + max_spill + N)). */
 eplb_status spill_nodes_choose(spill_nodes *spill, const layer_problem *problem, const replica_work *work,
                                double room, arena *scratch, eplb_error *error);
-/* A first placement: what was chosen on its nodes, then replicas to the hottest of each node, hottest first
- * to its least loaded rank. expert[S] is filled; no expert twice on a rank. Errors: MEMORY. O(S (G + log
- * E)). */
-eplb_status spill_nodes_place(const spill_nodes *spill, const layer_problem *problem, int32_t *expert,
-                              arena *scratch, eplb_error *error);
+/* A first placement: what was chosen on its nodes, then replicas to the hottest of each node, as long as one
+ * has more than `large` tokens, hottest first to its least loaded rank. expert[S] is filled, with large > 0
+ * not always whole; no expert twice on a rank. Errors: MEMORY. O(S (G + log E)). */
+eplb_status spill_nodes_place(const spill_nodes *spill, const layer_problem *problem, double large,
+                              int32_t *expert, arena *scratch, eplb_error *error);
 
 #endif

@@ -10,6 +10,7 @@
 typedef struct placing {
     const layer_problem *problem;
     const spill_nodes *spill;
+    double large;    /* tokens: smaller replicas need no more */
     int32_t *count;  /* [E] replicas in all */
     int32_t *want;   /* [N, E] replicas on a node */
     int32_t *filled; /* [G] */
@@ -33,7 +34,7 @@ static bool holds(const placing *p, int32_t rank, int32_t expert)
     return false;
 }
 
-/* One more replica to the hottest expert of a node that may have one; false: none may. */
+/* One more replica to the hottest expert of a node that may have one; false: none may, or none is large. */
 static bool add_replica(placing *p, int32_t node, int32_t ranks)
 {
     const layer_problem *problem = p->problem;
@@ -45,7 +46,7 @@ static bool add_replica(placing *p, int32_t node, int32_t ranks)
             (replica_of(p, e) == replica_of(p, best) && p->count[e] < p->count[best]))
             best = e;
     }
-    if (best < 0)
+    if (best < 0 || replica_of(p, best) <= p->large)
         return false;
     p->count[best]++;
     p->want[(size_t)node * (size_t)problem->num_experts + (size_t)best]++;
@@ -145,11 +146,11 @@ static void fill_left(placing *p)
     }
 }
 
-eplb_status spill_nodes_place(const spill_nodes *spill, const layer_problem *problem, int32_t *expert,
-                              arena *scratch, eplb_error *error)
+eplb_status spill_nodes_place(const spill_nodes *spill, const layer_problem *problem, double large,
+                              int32_t *expert, arena *scratch, eplb_error *error)
 {
     size_t experts = (size_t)problem->num_experts, ranks = (size_t)problem->num_ranks;
-    placing p = {.problem = problem, .spill = spill, .expert = expert};
+    placing p = {.problem = problem, .spill = spill, .large = large, .expert = expert};
     p.count = arena_take_zero(scratch, experts, sizeof(int32_t));
     p.order = arena_take_zero(scratch, experts, sizeof(int32_t));
     p.want = arena_take_zero(scratch, experts * (size_t)problem->num_nodes, sizeof(int32_t));
@@ -162,6 +163,7 @@ eplb_status spill_nodes_place(const spill_nodes *spill, const layer_problem *pro
     decide_counts(&p);
     for (int32_t n = 0; n < problem->num_nodes; n++)
         fill_node(&p, n);
-    fill_left(&p);
+    if (large <= 0.0)
+        fill_left(&p);
     return EPLB_OK;
 }

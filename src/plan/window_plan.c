@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "plan/equal_spill.h"
 #include "plan/group_nodes.h"
 #include "plan/keep_slots.h"
 #include "plan/policies.h"
@@ -22,6 +23,7 @@
 #define LEAST_STEPS    INT64_C(50000)
 #define MOST_STEPS     INT64_C(400000)
 #define HEAT           0.003 /* of a search from nothing */
+#define NEAR           1.015 /* times the bound: few starts do */
 
 eplb_status window_plan_areas(const layer_problem *problem, const int32_t *expert, int32_t *expert_area,
                               arena *scratch, eplb_error *error)
@@ -290,28 +292,40 @@ static eplb_status spill_start(window_course *course, double room, arena *scratc
         return status;
     for (int32_t e = 0; e < problem->num_experts; e++)
         course->expert_area[e] = spill.group_node[e / (problem->num_experts / problem->num_groups)];
-    return spill_nodes_place(&spill, problem, course->found, scratch, error);
+    return spill_nodes_place(&spill, problem, 0.0, course->found, scratch, error);
 }
 
+static const char spill_reason[] =
+    "spill: replicas outside their group's node take what nodes cannot even out";
+
+/* Starts for equal shares of the sum: from the bound, then annealed between nodes, each searched on; fewer
+ * where the bound is near. */
 static eplb_status search_spilled(window_course *course, arena *scratch, eplb_error *error)
 {
-    static const double rooms[] = {0.8, 0.9, 1.0, 1.15};
+    static const double rooms[] = {0.9, 1.15, 0.8, 1.0};
+    const int64_t starts = sizeof rooms / sizeof *rooms;
+    bool found;
+    double floor;
     eplb_status status = window_course_aim(course, scratch, error);
+    if (status == EPLB_OK)
+        status =
+            equal_spill_plan(course->problem, &course->work, course->found, &found, &floor, scratch, error);
+    if (status == EPLB_OK && found)
+        status = relabel_and_compare(course, spill_reason, scratch, error);
     if (status == EPLB_OK)
         status = plan_greedily(course, scratch, error);
     if (status == EPLB_OK)
         status = window_course_bind(course, scratch, error);
-    for (size_t i = 0; status == EPLB_OK && i < sizeof rooms / sizeof *rooms; i++) {
-        if (layer_is_stopped(course->problem) || window_course_is_good(course))
+    for (int64_t i = 0; status == EPLB_OK && i < starts; i++) {
+        bool near = i >= 2 && course->best_score <= floor * NEAR;
+        if (layer_is_stopped(course->problem) || window_course_is_good(course) || near)
             break;
         status = spill_start(course, rooms[i], scratch, error);
         if (status != EPLB_OK)
             break;
-        window_course_share_time(course, (int64_t)(sizeof rooms / sizeof *rooms - i));
+        window_course_share_time(course, starts - i);
         window_course_anneal(course, course->steps, HEAT, false, INT64_MAX);
-        status = relabel_and_compare(
-            course, "spill: replicas outside their group's node take what nodes cannot even out", scratch,
-            error);
+        status = relabel_and_compare(course, spill_reason, scratch, error);
     }
     return status;
 }
