@@ -28,7 +28,7 @@ static double fastest_node(const layer_problem *problem, arena *scratch)
         return 0;
     for (int32_t g = 0; g < problem->num_ranks; g++) {
         int64_t *node = &speed[problem->rank_node[g]];
-        *node += problem->rank_speed[g];
+        *node += problem->first_slot[g + 1] > problem->first_slot[g] ? problem->rank_speed[g] : 0;
         most = *node > most ? *node : most;
     }
     return (double)most;

@@ -59,7 +59,8 @@ static void measure(nodes *work)
         work->group_load[e / work->group_size] += problem->load[e];
     for (int32_t g = 0; g < problem->num_ranks; g++) {
         int32_t slots = problem->first_slot[g + 1] - problem->first_slot[g], n = problem->rank_node[g];
-        work->speed[n] += problem->rank_speed[g];
+        if (problem->first_slot[g + 1] > problem->first_slot[g]) /* others serve nothing */
+            work->speed[n] += problem->rank_speed[g];
         work->slots[n] += slots;
         work->ranks[n] += slots > 0 ? 1 : 0;
     }

@@ -269,6 +269,22 @@ static void node_of_each_group_is_one(void)
     }
 }
 
+/* A rank without slots serves nothing for its node: four groups of two, the first node has one rank. */
+static void idle_ranks_do_not_speed_their_node_up(void **state)
+{
+    (void)state;
+    static const int64_t load[8] = {7, 27, 1, 5, 74, 1000, 62, 91};
+    static const int32_t slots[4] = {0, 4, 4, 4};
+    case_init(&layer, 8, 4, 4);
+    for (int32_t e = 0; e < 8; e++)
+        layer.load[e] = load[e];
+    case_finish(&layer, slots);
+    case_nodes(&layer, 2, 4);
+    plan();
+    node_of_each_group_is_one();
+    assert_true(case_imbalance(&layer) < 1.70482); /* the optimum, by an integer program */
+}
+
 static void groups_stay_on_nodes_and_reach_the_floor(void **state)
 {
     (void)state;
@@ -642,6 +658,7 @@ int main(void)
         cmocka_unit_test(kicks_lead_out_of_local_optima),
         cmocka_unit_test(speeds_beyond_reach_are_proved),
         cmocka_unit_test(what_a_rank_still_holds_is_free),
+        cmocka_unit_test(idle_ranks_do_not_speed_their_node_up),
         cmocka_unit_test(groups_stay_on_nodes_and_reach_the_floor),
         cmocka_unit_test(a_few_spilled_replicas_lower_the_floor_of_nodes),
         cmocka_unit_test(repair_keeps_spilled_replicas),
