@@ -2,10 +2,10 @@
  *
  * What an assignment of groups to nodes can reach is a bound (spill_level.c); the least of all assignments is
  * one of every plan. They are looked at depth first, the heaviest group first, each to the emptiest node
- * first, so that the first is the greedy one; a branch ends where its excess is more than max_spill ranks
- * take at the level of the worst assignment kept. Cost: one bisection for those that come near, a single look
- * for the rest; VISITS and LEAVES end it, and then nothing is proved. Source: branch and bound as in number
- * partitioning (Korf 2009). */
+ * first, so that the first is the greedy one; a branch ends where its nodes have to send more than
+ * max_spill pieces at the level of the worst assignment kept. Cost: one bisection for those that come near, a
+ * single look for the rest; VISITS and LEAVES end it, and then nothing is proved. Source: branch and bound as
+ * in number partitioning (Korf 2009). */
 #include "plan/spill_floor.h"
 
 #include <math.h>
@@ -75,23 +75,30 @@ static void look_at(assigning *work)
         keep_homes(work, level, spill_level_excess(work->level, level));
 }
 
-/* Whether the node may take a group of that load: slots for all but max_spill experts, no more excess than
- * max_spill ranks can take, and no earlier node like it that is as empty. */
+/* Pieces that a node with so many tokens and experts has to send at least. */
+static double least_pieces(const assigning *work, const level_node *node, double load, int32_t experts)
+{
+    double rank = worst_kept(work) * work->level->mean;
+    double above = (load - rank * node->speed - work->level->rounding) / (rank * work->level->fastest);
+    double crowd = (double)(experts - node->num_slots), whole = above > 0.0 ? (double)(int64_t)above : 0.0;
+    whole += above > whole ? 1.0 : 0.0;
+    return whole > crowd ? whole : crowd > 0.0 ? crowd : 0.0;
+}
+
+/* Whether the node may take a group of that load: max_spill pieces for what is above the level or has no
+ * slot, and no earlier node like it that is as empty. */
 static bool may_take(const assigning *work, int32_t node, double load)
 {
-    const layer_problem *problem = work->problem;
-    double excess = 0.0, rank = worst_kept(work) * work->level->mean;
     const level_node *wanted = &work->node[node];
-    if (wanted->num_experts + work->level->size > wanted->num_slots + problem->max_spill)
-        return false;
-    for (int32_t n = 0; n < problem->num_nodes; n++) {
+    double pieces = least_pieces(work, wanted, wanted->total + load, wanted->num_experts + work->level->size);
+    for (int32_t n = 0; n < work->problem->num_nodes; n++) {
         const level_node *other = &work->node[n];
-        double above = other->total + (n == node ? load : 0.0) - rank * other->speed;
-        excess += above > 0.0 ? above : 0.0;
+        if (n != node)
+            pieces += least_pieces(work, other, other->total, other->num_experts);
         if (n < node && other->num_experts == 0 && wanted->num_experts == 0 && other->like == wanted->like)
             return false;
     }
-    return excess <= rank * work->level->fastest * problem->max_spill + work->level->rounding;
+    return pieces <= (double)work->problem->max_spill;
 }
 
 /* The node after `last` (-1: the first) in order of load per speed. */
