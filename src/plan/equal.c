@@ -13,6 +13,7 @@
 #include "plan/group_nodes.h"
 #include "plan/pair_counts.h"
 #include "plan/policies.h"
+#include "plan/repair.h"
 #include "plan/weighted.h"
 
 #define TOLERANCE    4e-4 /* of the floor; near enough */
@@ -366,9 +367,10 @@ static eplb_status plan_from_nothing(equal_plan *plan, arena *scratch, eplb_erro
     return compare_deepseek(plan, scratch, error);
 }
 
-eplb_status plan_layer_equal(const layer_problem *problem, arena *scratch, layer_answer *answer,
+eplb_status plan_layer_equal(const layer_problem *paid, arena *scratch, layer_answer *answer,
                              eplb_error *error)
 {
+    const layer_problem whole = repair_problem(paid), *problem = &whole;
     equal_plan plan;
     if (problem->split != EPLB_SPLIT_EQUAL)
         return error_text(error, EPLB_ERROR_UNSUPPORTED, "policy equal: it plans for the equal split only");

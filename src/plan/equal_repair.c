@@ -92,7 +92,7 @@ static eplb_status replan(equal_plan *plan, const repair *state, bool scattered,
 /* Moves are left, or ranks may have back what they let go. */
 static bool may_change(const layer_problem *problem, const repair *state, int64_t max_moves)
 {
-    return state->forced < max_moves || problem->cut_off != NULL;
+    return state->forced < max_moves || problem->cut_off != NULL || problem->fresh != NULL;
 }
 
 /* What must not be exceeded for more moves to be worth looking for. */
@@ -223,9 +223,10 @@ static eplb_status record_replan(equal_plan *plan, const repair *state, frontier
     return status;
 }
 
-eplb_status plan_frontier_equal(const layer_problem *problem, arena *scratch, frontier_point *points,
+eplb_status plan_frontier_equal(const layer_problem *paid, arena *scratch, frontier_point *points,
                                 int32_t capacity, int32_t *num_points, eplb_error *error)
 {
+    const layer_problem whole = repair_problem(paid), *problem = &whole;
     equal_plan plan;
     repair state;
     frontier_record record = {arena_take(scratch, (size_t)problem->num_slots + 1, sizeof(double)),

@@ -519,6 +519,41 @@ static eplb_status mend_areas(const layer_problem *problem, int32_t *expert, int
     return EPLB_OK;
 }
 
+/* True if what plans the layer looks at problem->fresh: it counts as received there, not as what ranks
+ * hold. */
+static bool knows_fresh(const layer_problem *problem)
+{
+    return problem->split == EPLB_SPLIT_EQUAL && problem->num_windows == 1 && problem->max_spill == 0;
+}
+
+/* What ranks receive into filled slots. */
+static uint64_t *list_fresh(const filling *f, arena *scratch)
+{
+    int32_t words = f->seats->words;
+    uint64_t *fresh = arena_take_zero(scratch, (size_t)f->problem->num_ranks * (size_t)words, sizeof *fresh);
+    for (int32_t p = 0; p < f->problem->num_slots && fresh != NULL; p++) {
+        int32_t rank = f->problem->slot_rank[p], expert = f->seats->expert[p];
+        if (f->filled_here[p] && receives(f, rank, expert))
+            expert_bits_add(fresh, words, rank, expert);
+    }
+    return fresh;
+}
+
+/* Makes what was filled the current placement of the problem; `expert` [S] is to hold it. */
+static eplb_status take_over(layer_problem *problem, const filling *f, int32_t *expert, arena *scratch,
+                             eplb_error *error)
+{
+    if (knows_fresh(problem)) {
+        problem->fresh = list_fresh(f, scratch);
+        if (problem->fresh == NULL)
+            return error_memory(error, (size_t)problem->num_slots * sizeof *expert, "filled slots");
+    }
+    memcpy(expert, f->seats->expert, (size_t)problem->num_slots * sizeof *expert);
+    problem->current = expert;
+    problem->max_moves -= problem->max_moves != INT64_MAX ? f->moves : 0;
+    return EPLB_OK;
+}
+
 /* fill_slots_before; *moves is what it takes from max_moves. */
 static eplb_status fill_current(layer_problem *problem, bool mends, int64_t *moves, int64_t *filled,
                                 arena *scratch, eplb_error *error)
@@ -550,14 +585,9 @@ static eplb_status fill_current(layer_problem *problem, bool mends, int64_t *mov
     memset(seen, 0, (size_t)problem->num_experts);
     seat_lost(&f, seen);
     fill(&f);
-    if (f.filled == 0)
-        return EPLB_OK;
-    memcpy(expert, f.seats->expert, (size_t)problem->num_slots * sizeof *expert);
-    problem->current = expert;
-    problem->max_moves -= problem->max_moves != INT64_MAX ? f.moves : 0;
     *moves = f.moves;
     *filled = f.filled;
-    return EPLB_OK;
+    return f.filled > 0 ? take_over(problem, &f, expert, scratch, error) : EPLB_OK;
 }
 
 eplb_status fill_slots_before(layer_problem *problem, int64_t *filled, arena *scratch, eplb_error *error)
@@ -699,7 +729,8 @@ static eplb_status explore(const plan_policy *policy, const layer_problem *probl
     if (status == EPLB_OK)
         status = policy->frontier(&filled, scratch, points, c->capacity, &found, error);
     for (int32_t i = 0; status == EPLB_OK && i < found; i++)
-        append(c, (frontier_point){points[i].moves + moves, points[i].imbalance});
+        append(c,
+               (frontier_point){points[i].moves + (filled.fresh == NULL ? moves : 0), points[i].imbalance});
     arena_rewind(scratch, mark);
     return status;
 }

@@ -42,6 +42,10 @@ typedef struct layer_problem {
     const uint64_t *cut_off; /* [G, words] (expert_bits.h) experts that a rank holds in slots that it is to
                                 lose, and in no other: having them back is free; NULL: nobody does */
 
+    const uint64_t
+        *fresh; /* [G, words] experts in `current` that their rank is still to receive, which max_moves
+                   has paid for: another one in their place is free (fill_slots.c); NULL: none */
+
     eplb_split split;
     eplb_cost cost;
     bool plain_cost;         /* cost is tokens alone */

@@ -15,6 +15,25 @@
 #define SWEEP_GOALS 8
 #define LEAST_GAIN  1e-9 /* of all excess: below it a gain may be rounding, and a descent might not end */
 
+static int64_t count_fresh(const layer_problem *problem)
+{
+    int64_t count = 0;
+    size_t words = (size_t)problem->num_ranks * (size_t)expert_bits_words(problem->num_experts);
+    for (size_t i = 0; i < words && problem->fresh != NULL; i++) {
+        for (uint64_t rest = problem->fresh[i]; rest != 0; rest &= rest - 1)
+            count++;
+    }
+    return count;
+}
+
+layer_problem repair_problem(const layer_problem *problem)
+{
+    layer_problem whole = *problem;
+    if (whole.max_moves != INT64_MAX)
+        whole.max_moves += count_fresh(problem);
+    return whole;
+}
+
 /* Copies the current placement without what may not stay: an expert a second time on a rank. */
 static void read_current(repair *state)
 {
@@ -34,6 +53,9 @@ static void read_current(repair *state)
     }
     for (size_t i = 0; i < words && problem->cut_off != NULL; i++)
         state->home[i] |= problem->cut_off[i];
+    for (size_t i = 0; i < words && problem->fresh != NULL; i++)
+        state->home[i] &= ~problem->fresh[i];
+    state->fresh = count_fresh(problem);
 }
 
 /* The heaviest expert without a replica, -1 if all have one; *lost counts them. */
@@ -85,7 +107,7 @@ static eplb_status place_lost(repair *state, arena *scratch, eplb_error *error)
     layout *seats = state->around->seats;
     int64_t lost;
     int32_t expert = heaviest_lost(seats, &lost);
-    state->forced = lost;
+    state->forced = lost + state->fresh;
     while (expert >= 0) {
         int32_t slot = slot_for_lost(state->around, expert);
         if (slot < 0)

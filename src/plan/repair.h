@@ -10,13 +10,17 @@ typedef struct repair {
     int32_t *start; /* [S] the current placement made legal: no expert twice on a rank, every expert served */
     uint64_t *home; /* [G, words] what each rank holds now */
     int64_t doubles; /* slots emptied in `start` because their rank holds the expert twice */
-    int64_t forced;  /* received experts of `start`: those that no live rank held */
+    int64_t fresh;   /* received experts of the current placement */
+    int64_t forced;  /* received experts of `start`: those, and those that no live rank held */
     int64_t moves;   /* received experts of the placement being looked at */
     int64_t peak;    /* the most that this descent has received so far: one allowed so many gets here too */
 } repair;
 
 /* Called at `start` and after each change; around->seats is the placement, `moves` what it receives. */
 typedef void (*repair_visit)(void *context, const repair *state, double hottest);
+
+/* The problem with the moves that its current placement has been paid with: what repair_init is to see. */
+layer_problem repair_problem(const layer_problem *problem);
 
 /* Prepares. Places lost experts, heaviest first. Errors: INFEASIBLE (lists lost experts that max_moves does
  * not allow to be received), MEMORY. O(S + E + lost S). */
