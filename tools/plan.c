@@ -285,12 +285,12 @@ static int plan_command(const command *self, int argc, char **argv)
     if (status == PARSED)
         status = make_plan(&run);
     if (status == PARSED)
-        status = plan_measure(&run);
+        status = plan_run_measure(&run);
     if (status == PARSED) {
-        plan_warn(&run);
-        status = plan_answer(&run);
+        plan_run_warn(&run);
+        status = plan_run_answer(&run);
     }
-    if (status == PARSED && !plan_gains(&run)) {
+    if (status == PARSED && !plan_run_gains(&run)) {
         (void)complain(self, "no gain: nothing better than the current placement was found");
         status = EXIT_NO;
     }

@@ -56,7 +56,7 @@ static int measure_windows(plan_run *run, const eplb_placement *before, const do
     return PARSED;
 }
 
-int plan_measure(plan_run *run)
+int plan_run_measure(plan_run *run)
 {
     const eplb_load *load = run->load.load;
     const eplb_placement *before;
@@ -104,13 +104,13 @@ static void warn_spilled(const plan_run *run)
              (long long)spilled, spilled == 1 ? " lives" : "s live", (long long)allowed);
 }
 
-void plan_warn(const plan_run *run)
+void plan_run_warn(const plan_run *run)
 {
     warn_zero_load(run);
     warn_spilled(run);
 }
 
-bool plan_gains(const plan_run *run)
+bool plan_run_gains(const plan_run *run)
 {
     if (run->current == NULL || is_published(run->values.policy) || eplb_plan_moves(run->plan).slots > 0 ||
         !keeps_shape(run) || eplb_placement_is_valid(run->start, NULL) != EPLB_OK)
@@ -199,7 +199,7 @@ static int make_document(plan_run *run)
     return status;
 }
 
-int plan_answer(plan_run *run)
+int plan_run_answer(plan_run *run)
 {
     const plan_values *values = &run->values;
     bool to_stdout = values->output != NULL && strcmp(values->output, "-") == 0;

@@ -37,13 +37,13 @@ typedef struct plan_run {
 
 /* Fills `before`: the imbalance of the current placement under its own shares (or split anew, as the plan),
  * or of the layout that engines start from; also that of each window on its own, before and after. PARSED or
- * an exit status, as plan_answer. */
-int plan_measure(plan_run *run);
+ * an exit status, as plan_run_answer. */
+int plan_run_measure(plan_run *run);
 /* Tells on standard error what a plan may surprise with. */
-void plan_warn(const plan_run *run);
+void plan_run_warn(const plan_run *run);
 /* Makes the document; writes what was asked for, or prints the report. */
-int plan_answer(plan_run *run);
+int plan_run_answer(plan_run *run);
 /* False for a plan from a current placement that moves nothing and makes no layer better. */
-bool plan_gains(const plan_run *run);
+bool plan_run_gains(const plan_run *run);
 
 #endif
