@@ -4,13 +4,14 @@
 
 #include "plan/layer.h"
 
-/* Before the policy: where the current placement has empty slots, or slots whose expert sits on the same rank
- * already, replaces problem->current by one in which as many of them are filled as problem->max_moves allows
- * beside lost experts, and takes what that receives from max_moves. Lost experts go first into such slots.
- * Otherwise nothing changes, nor where max_moves does not even serve the lost experts, nor where moves are
- * unlimited and a replica may serve nothing: filling costs nothing then after the policy has planned.
- * *filled: slots that are filled. Errors: MEMORY. O(S + E), per filled slot O(W (G + replicas of all
- * experts)), W the windows looked at. */
+/* Before the policy: where the current placement has empty slots, slots whose expert sits on the same rank
+ * already, or (as policy equal takes them out) replicas outside their group's node, replaces problem->current
+ * by one in which as many such slots are filled as problem->max_moves allows beside lost experts, takes what
+ * that receives from max_moves, and lists it in problem->fresh where the policy looks at that. Lost experts
+ * go first into such slots. Nothing changes where max_moves does not even serve the lost experts, nor where
+ * moves are unlimited and a replica may serve nothing: filling costs nothing then after the policy has
+ * planned. *filled: slots that are filled. Errors: MEMORY. O(S + E), per filled slot O(W (G + replicas of all
+ * experts)), W the windows looked at, five times at most. */
 eplb_status fill_slots_before(layer_problem *problem, int64_t *filled, arena *scratch, eplb_error *error);
 
 /* After it: fills what the answer leaves empty, within problem->max_moves, which counts from problem->current
