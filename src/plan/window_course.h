@@ -21,6 +21,8 @@ typedef struct window_course {
     int32_t *found;       /* [S] what was made last */
     int32_t *best;        /* [S] */
     int32_t best_excess;  /* replicas outside their group's node beyond those allowed */
+    int32_t best_empty;   /* empty slots beyond those that the kept placement has */
+    int32_t kept_empty;
     double best_score;
     double bound;
     const char *reason; /* of the best; NULL: nothing was compared */
@@ -30,8 +32,8 @@ typedef struct window_course {
 eplb_status window_course_init(window_course *course, arena *scratch, eplb_error *error);
 /* Estimates the risk and readies the search; before any search. Errors: MEMORY. */
 eplb_status window_course_aim(window_course *course, arena *scratch, eplb_error *error);
-/* Takes `found` as the best if it keeps the limit of nodes better, or as well and the recorded windows like
- * it better. Errors: MEMORY. */
+/* Takes `found` as the best if it keeps the limit of nodes better, or as well and leaves fewer slots empty,
+ * or as many and the recorded windows like it better. Errors: MEMORY. */
 eplb_status window_course_compare(window_course *course, const char *reason, arena *scratch,
                                   eplb_error *error);
 /* Compares the plans that look at the sum of the windows. Errors: INFEASIBLE, MEMORY. */

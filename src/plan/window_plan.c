@@ -168,20 +168,40 @@ static eplb_status count_excess(window_course *course, int32_t *excess, arena *s
     return status;
 }
 
+static int32_t count_empty(const window_course *course)
+{
+    int32_t empty = 0;
+    for (int32_t p = 0; p < course->problem->num_slots; p++)
+        empty += course->found[p] < 0;
+    return empty;
+}
+
+/* Whether what was found is better than the best. */
+static bool is_better(const window_course *course, int32_t excess, int32_t empty, double score)
+{
+    if (course->reason == NULL)
+        return true;
+    if (excess != course->best_excess)
+        return excess < course->best_excess;
+    return empty != course->best_empty ? empty < course->best_empty : score < course->best_score;
+}
+
 eplb_status window_course_compare(window_course *course, const char *reason, arena *scratch,
                                   eplb_error *error)
 {
     double score;
-    int32_t excess;
+    int32_t excess = 0;
     arena_mark mark = arena_position(scratch);
     eplb_status status = course->aim->score(course->problem, course->found, &score, scratch, error);
     if (status == EPLB_OK)
         status = count_excess(course, &excess, scratch, error);
     arena_rewind(scratch, mark);
-    if (status != EPLB_OK || (course->reason != NULL && excess > course->best_excess) ||
-        (course->reason != NULL && excess == course->best_excess && score >= course->best_score))
+    int32_t empty = count_empty(course) - course->kept_empty;
+    empty = empty > 0 ? empty : 0;
+    if (status != EPLB_OK || !is_better(course, excess, empty, score))
         return status;
     course->best_excess = excess;
+    course->best_empty = empty;
     course->best_score = score;
     course->reason = reason;
     memcpy(course->best, course->found, (size_t)course->problem->num_slots * sizeof(int32_t));
@@ -382,6 +402,7 @@ static eplb_status plan_from_current(window_course *course, arena *scratch, eplb
 {
     const layer_problem *problem = course->problem;
     eplb_status status = keep_current(course, scratch, error);
+    course->kept_empty = count_empty(course);
     if (status == EPLB_OK)
         status = window_course_compare(course, "the current placement stays", scratch, error);
     if (status != EPLB_OK)
@@ -446,7 +467,8 @@ eplb_status window_plan(const layer_problem *problem, const window_aim *aim, are
                         layer_answer *answer, eplb_error *error)
 {
     layer_problem placed = *problem;
-    window_course course = {.problem = &placed, .aim = aim, .until = 1.0, .bound = 1.0};
+    window_course course = {
+        .problem = &placed, .aim = aim, .until = 1.0, .bound = 1.0, .kept_empty = problem->num_slots};
     if (!problem->plain_cost)
         return error_text(error, EPLB_ERROR_UNSUPPORTED,
                           "policy %s: it plans for tokens only, not for tiles or activated replicas",

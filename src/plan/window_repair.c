@@ -84,7 +84,8 @@ static eplb_status repair_sum(window_course *course, int64_t budget, int64_t wor
     sum.num_windows = 1;
     sum.window_load = sum.load;
     sum.max_moves = budget;
-    sum.max_spill = 0;
+    if (course->best_excess > 0)
+        sum.max_spill = 0; /* they go back; else they may stay */
     sum.work_limit = work;
     sum.split = course->aim->any_share ? EPLB_SPLIT_WEIGHTED : EPLB_SPLIT_EQUAL;
     memset(course->found, -1, (size_t)sum.num_slots * sizeof(int32_t));

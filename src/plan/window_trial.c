@@ -68,7 +68,7 @@ typedef struct trial_sums {
 static eplb_status try_part(trial_sums *trial, const layer_problem *seen, const layer_problem *unseen,
                             arena *scratch, eplb_error *error)
 {
-    window_course course = {.problem = seen, .aim = trial->aim};
+    window_course course = {.problem = seen, .aim = trial->aim, .kept_empty = seen->num_slots};
     window_course_share_time(&course, TIME_PARTS - trial->parts);
     double on_sum, searched;
     eplb_status status = window_course_init(&course, scratch, error);

@@ -287,34 +287,45 @@ static void test_target_stops(void **state)
     eplb_load_destroy(load);
 }
 
+/* From a placement without empty slots, more and more moves. */
+static void check_more_moves(uint64_t seed, eplb_split split, int32_t spill)
+{
+    static const int64_t moves[] = {0, 2, 3, 8, 24, 55, 56, 100};
+    eplb_topology *topology = case_topology(8, spill > 0 ? 2 : 1, 7);
+    eplb_load *before = topic_load(seed), *load = topic_load(seed + 100);
+    eplb_plan_params params = case_params("auto", spill > 0 ? 4 : 1);
+    eplb_plan *current, *plan;
+    eplb_error error;
+    params.split = split;
+    params.max_spill = spill;
+    assert_int_equal(case_plan(&current, before, topology, &params, &error), EPLB_OK);
+    params.current = eplb_plan_placement(current);
+    double last = HUGE_VAL;
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+        params.max_moves_per_layer = moves[i];
+        assert_int_equal(case_plan(&plan, load, topology, &params, &error), EPLB_OK);
+        double now = judged(load, plan, topology);
+        assert_true(now <= last * (1.0 + 1e-9));
+        last = now;
+        for (int32_t p = 0; p < 8 * 7; p++)
+            assert_true(case_slots(plan)[p] >= 0);
+        eplb_plan_destroy(plan);
+    }
+    eplb_plan_destroy(current);
+    eplb_load_destroy(load);
+    eplb_load_destroy(before);
+    eplb_topology_destroy(topology);
+}
+
 /* The windows choose between what fewer moves find and what more do, up to all slots and beyond. */
 static void test_more_moves_are_never_worse(void **state)
 {
     (void)state;
-    static const int64_t moves[] = {0, 2, 8, 24, 55, 56, 100};
-    eplb_topology *topology = case_topology(8, 1, 7);
-    for (uint64_t seed = 20; seed < 26; seed++) {
-        eplb_load *before = topic_load(seed), *load = topic_load(seed + 100);
-        eplb_plan_params params = case_params("auto", 1);
-        params.split = seed % 2 == 0 ? EPLB_SPLIT_EQUAL : EPLB_SPLIT_BATCH;
-        eplb_plan *current, *plan;
-        eplb_error error;
-        assert_int_equal(case_plan(&current, before, topology, &params, &error), EPLB_OK);
-        params.current = eplb_plan_placement(current);
-        double last = HUGE_VAL;
-        for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
-            params.max_moves_per_layer = moves[i];
-            assert_int_equal(case_plan(&plan, load, topology, &params, &error), EPLB_OK);
-            double now = judged(load, plan, topology);
-            assert_true(now <= last * (1.0 + 1e-9));
-            last = now;
-            eplb_plan_destroy(plan);
-        }
-        eplb_plan_destroy(current);
-        eplb_load_destroy(load);
-        eplb_load_destroy(before);
+    for (uint64_t seed = 21; seed < 25; seed++) {
+        check_more_moves(seed, EPLB_SPLIT_EQUAL, 0);
+        check_more_moves(seed, EPLB_SPLIT_BATCH, 0);
+        check_more_moves(seed, EPLB_SPLIT_EQUAL, 2);
     }
-    eplb_topology_destroy(topology);
 }
 
 /* Without a current placement a plan on the sum that is good enough is the answer. */
