@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "plan/equal_spill.h"
+#include "plan/fill_slots.h"
 #include "plan/group_nodes.h"
 #include "plan/keep_slots.h"
 #include "plan/policies.h"
@@ -318,6 +319,20 @@ static eplb_status spill_start(window_course *course, double room, arena *scratc
 static const char spill_reason[] =
     "spill: replicas outside their group's node take what nodes cannot even out";
 
+/* Compares `found` as it will be with its empty slots filled (plan_layers.c). */
+static eplb_status fill_and_compare(window_course *course, arena *scratch, eplb_error *error)
+{
+    int64_t lacking;
+    layer_problem fresh = *course->problem;
+    layer_answer answer = {.expert = course->found, .bound = 1.0};
+    fresh.current = NULL;
+    fresh.max_moves = INT64_MAX;
+    eplb_status status = EPLB_OK;
+    if (fresh.split == EPLB_SPLIT_EQUAL)
+        status = fill_slots_after(&fresh, &answer, &lacking, scratch, error);
+    return status == EPLB_OK ? relabel_and_compare(course, spill_reason, scratch, error) : status;
+}
+
 /* Starts for equal shares of the sum: from the bound, then annealed between nodes, each searched on; fewer
  * where the bound is near. */
 static eplb_status search_spilled(window_course *course, arena *scratch, eplb_error *error)
@@ -331,7 +346,7 @@ static eplb_status search_spilled(window_course *course, arena *scratch, eplb_er
         status =
             equal_spill_plan(course->problem, &course->work, course->found, &found, &floor, scratch, error);
     if (status == EPLB_OK && found)
-        status = relabel_and_compare(course, spill_reason, scratch, error);
+        status = fill_and_compare(course, scratch, error);
     if (status == EPLB_OK)
         status = plan_greedily(course, scratch, error);
     if (status == EPLB_OK)
@@ -345,7 +360,7 @@ static eplb_status search_spilled(window_course *course, arena *scratch, eplb_er
             break;
         window_course_share_time(course, starts - i);
         window_course_anneal(course, course->steps, HEAT, false, INT64_MAX);
-        status = relabel_and_compare(course, spill_reason, scratch, error);
+        status = fill_and_compare(course, scratch, error);
     }
     return status;
 }

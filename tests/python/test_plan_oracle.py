@@ -388,7 +388,7 @@ def placed_away(document: dict, layer: int, groups: int) -> int:
 
 # Spilled replicas: how often the optimum is reached with 0, 1, 2 of them.
 ON_NODES = [
-    ("equal", ((0.87, 1.1), (0.8, 1.02), (0.87, 1.03))),
+    ("equal", ((0.87, 1.1), (0.8, 1.02), (0.85, 1.03))),
     ("weighted", ((1.0, 1.0 + SOLVED), (1.0, 1.0 + SOLVED), (1.0, 1.0 + SOLVED))),
 ]
 
