@@ -24,7 +24,7 @@
 #define LEAST_STEPS    INT64_C(50000)
 #define MOST_STEPS     INT64_C(400000)
 #define HEAT           0.003 /* of a search from nothing */
-#define NEAR           1.015 /* times the bound: few starts do */
+#define NEAR           1.004 /* times the bound: few starts do */
 
 eplb_status window_plan_areas(const layer_problem *problem, const int32_t *expert, int32_t *expert_area,
                               arena *scratch, eplb_error *error)
