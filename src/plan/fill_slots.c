@@ -113,7 +113,7 @@ static eplb_status read_areas(filling *f, const int32_t *expert, arena *scratch,
     int32_t *area = arena_take(scratch, (size_t)placed.num_experts, sizeof *area);
     if (node == NULL || area == NULL)
         return error_memory(error, (size_t)placed.num_experts * sizeof *area, "groups on nodes");
-    bool fits;
+    bool fits = false;
     placed.current = expert;
     eplb_status status = group_nodes_read(&placed, node, &fits, scratch, error);
     for (int32_t e = 0; status == EPLB_OK && e < placed.num_experts; e++)
