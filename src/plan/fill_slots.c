@@ -345,15 +345,28 @@ static void refine(filling *f)
     }
 }
 
+static int64_t empty_slots(const filling *f, const int32_t *expert, int32_t rank)
+{
+    int64_t empty = 0;
+    for (int32_t p = f->seats->first_slot[rank]; p < f->seats->first_slot[rank + 1]; p++)
+        empty += expert[p] < 0;
+    return empty;
+}
+
+/* Whether a slot of a rank has to be filled at any cost: its empty slots are more than those that may stay.
+ */
+static bool must_fill(const filling *f, int32_t rank)
+{
+    return f->may_rise || empty_slots(f, f->seats->expert, rank) > empty_slots(f, f->kept, rank);
+}
+
 /* Moves that would fill a rank. */
 static int64_t lacking(const filling *f, int32_t rank, bool must)
 {
     effect best = choose(f, rank, true);
     if (best.expert < 0 || (best.too_hot && !must))
         return 0;
-    int64_t empty = 0, fitting = 0;
-    for (int32_t p = f->seats->first_slot[rank]; p < f->seats->first_slot[rank + 1]; p++)
-        empty += f->seats->expert[p] < 0;
+    int64_t empty = empty_slots(f, f->seats->expert, rank), fitting = 0;
     for (int32_t e = 0; e < f->problem->num_experts; e++)
         fitting += may_hold(f, rank, e);
     return empty < fitting ? empty : fitting;
@@ -396,10 +409,9 @@ static void fill(filling *f)
     effect best;
     measure_now(f);
     for (int32_t rank = next_rank(f, &best); rank >= 0; rank = next_rank(f, &best)) {
-        int32_t slot = empty_slot(f, rank);
-        bool must = f->may_rise || f->kept[slot] >= 0;
+        bool must = must_fill(f, rank);
         if (best.expert >= 0 && (must || !best.too_hot)) {
-            seat(f, slot, best.expert);
+            seat(f, empty_slot(f, rank), best.expert);
             continue;
         }
         f->closed[rank] = 1;

@@ -188,6 +188,23 @@ static void test_too_few_moves_change_nothing(void **state)
     arena_destroy(&scratch);
 }
 
+/* A rank may have as many empty slots as before, whichever they are: here a third expert only costs. */
+static void test_empty_slot_may_change_its_place(void **state)
+{
+    (void)state;
+    static const int32_t slots[SLOTS] = {-1, 0, 1, 2, 3, 4, 5, 2, 3};
+    int32_t expert[SLOTS] = {0, 1, -1, 2, 3, 4, 5, 2, 3};
+    arena scratch;
+    arena_init(&scratch, NULL);
+    layer_problem problem = problem_of(slots, INT64_MAX);
+    layer_answer answer = {.expert = expert};
+    int64_t lacking;
+    assert_int_equal(fill_slots_after(&problem, &answer, &lacking, &scratch, NULL), EPLB_OK);
+    assert_int_equal(expert[2], -1);
+    assert_int_equal(lacking, 0);
+    arena_destroy(&scratch);
+}
+
 static void test_count(void **state)
 {
     (void)state;
@@ -265,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_keeping_is_never_made_worse),
         cmocka_unit_test(test_lost_experts_come_first),
         cmocka_unit_test(test_too_few_moves_change_nothing),
+        cmocka_unit_test(test_empty_slot_may_change_its_place),
         cmocka_unit_test(test_count),
         cmocka_unit_test(test_frontier_counts_what_fills),
         cmocka_unit_test(test_scattered_groups_come_together_whole),
