@@ -57,8 +57,9 @@ static const option_row plan_options[] = {
         "replicas, or a mixture with whole weights such as tokens=1,activated=300"),
     ROW("tile", 0, OPTION_INTEGER, "N", tile, 1, 1 << 20, "With --cost tiles: tokens of a tile. Default 128"),
     ROW("sources", 0, OPTION_FILE, "FILE", sources, 0, 0,
-        "With several nodes: tokens by source rank, [G,L,E], for the cross-node tokens; with --spill the "
-        "plan watches them. Default: tokens start evenly on all ranks"),
+        "With several nodes: tokens by source rank, [G,L,E], for the cross-node tokens. Like nodes trade "
+        "contents so that few cross, except with --current; --spill watches them, too. Default: tokens start "
+        "evenly on all ranks"),
     ROW("threads", 0, OPTION_INTEGER, "N", threads, 1, 1024,
         "Threads; the layers are divided among them and the answer is the same. Default 1"),
     ROW("work-limit", 0, OPTION_INTEGER, "N", work_limit, 1, 1e15,
@@ -211,7 +212,7 @@ static int make_plan(plan_run *run)
     progress_view view = {.started = clock_seconds(), .percent = -1};
     eplb_error error;
     run->params.current = run->current;
-    run->params.sources = run->values.spill > 0 ? run->sources.load : NULL; /* else for the figures alone */
+    run->params.sources = run->sources.load;
     run->params.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
     run->params.progress_context = &view;
     eplb_status made =

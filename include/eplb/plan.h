@@ -55,7 +55,9 @@ typedef struct eplb_plan_params {
                                       window is balanced, their mean; 0: go on as far as it pays */
     int32_t max_spill;             /* replicas per layer allowed outside their group's node; default 0 */
     const eplb_load *sources;      /* tokens by source rank, [G, L, E] (its windows are the source ranks), or
-                                      NULL: they start evenly on all ranks */
+                                      NULL: they start evenly on all ranks. Without `current`, nodes with like
+                                      ranks trade contents for the fewest crossing tokens; replicas spill by
+                                      them. Published policies keep their answers */
     int32_t num_threads;           /* 1 (default): none is started; the layers are divided among them */
     int64_t work_limit;            /* counted search steps per layer; 0: the policy's default */
     double time_limit_seconds;     /* wall clock for the whole plan, divided evenly over the layers; 0: none.

@@ -288,7 +288,8 @@ def plan(
     tile : int
         Tokens of a tile.
     sources : [G, L, E], optional
-        Tokens by source rank, on several nodes: for :meth:`Plan.cross_node_tokens`, and with ``spill`` for the plan.
+        Tokens by source rank, on several nodes: for :meth:`Plan.cross_node_tokens`. Without ``current``
+        nodes that are alike trade their contents so that the fewest tokens cross; with ``spill`` replicas go by it.
     threads : int
         Threads; the answer is the same for any number.
     work_limit : int

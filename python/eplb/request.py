@@ -172,8 +172,7 @@ class Request:
         params.max_moves = _limit(max_moves_total, "max_moves_total")
         params.target_imbalance = target
         params.max_spill = arrays.size(spill, "spill")
-        # Without spilled replicas sources change no plan: they are for its cross-node tokens alone.
-        params.sources = ffi.NULL if self.sources is None or params.max_spill == 0 else self.sources._handle
+        params.sources = ffi.NULL if self.sources is None else self.sources._handle
         params.num_threads = arrays.size(threads, "threads")
         params.work_limit = arrays.size(work_limit, "work_limit", 2**63 - 1)
         params.time_limit_seconds = time_budget

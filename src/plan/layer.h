@@ -123,8 +123,7 @@ typedef eplb_status (*layer_frontier)(const layer_problem *problem, arena *scrat
 /* Parameters that not every policy can follow; request.c refuses the others. */
 typedef enum plan_honours {
     HONOURS_TARGET = 1, /* stops improving at target_imbalance */
-    HONOURS_SPILL = 2,  /* puts up to max_spill replicas outside their group's node */
-    HONOURS_SOURCES = 4 /* spills by where tokens start */
+    HONOURS_SPILL = 2   /* puts up to max_spill replicas outside their group's node */
 } plan_honours;
 
 typedef struct plan_policy {

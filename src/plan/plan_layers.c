@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "plan/fill_slots.h"
 #include "plan/layer_loop.h"
+#include "plan/match_nodes.h"
 
 typedef struct plan_pass {
     const plan_request *request;
@@ -67,7 +68,9 @@ static eplb_status run_policy(const plan_pass *pass, const layer_problem *proble
     eplb_status status = fill_slots_before(&filled, slots, scratch, error);
     if (status == EPLB_OK)
         status = policy->plan_layer(&filled, scratch, answer, error);
-    return status == EPLB_OK ? fill_slots_after(problem, answer, lacking, scratch, error) : status;
+    if (status == EPLB_OK)
+        status = fill_slots_after(problem, answer, lacking, scratch, error);
+    return status == EPLB_OK ? match_nodes(problem, answer, scratch, error) : status;
 }
 
 static eplb_status plan_layer(void *context, layer_problem *problem, arena *scratch, eplb_error *error)

@@ -103,17 +103,12 @@ static eplb_status check_honours(const plan_request *request, eplb_error *error)
     } rules[] = {
         {params->target_imbalance > 0.0, HONOURS_TARGET, "it does not stop at a target imbalance"},
         {params->max_spill > 0, HONOURS_SPILL, "it puts no replica outside its group's node"},
-        {params->sources != NULL, HONOURS_SOURCES, "it does not look at where tokens start"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (rules[i].asked && (request->policy->honours & rules[i].honour) == 0)
             return error_text(error, EPLB_ERROR_UNSUPPORTED, "policy %s: %s; policy auto has no such limit",
                               request->policy->name, rules[i].refusal);
     }
-    if (params->sources != NULL && params->max_spill == 0)
-        return error_text(
-            error, EPLB_ERROR_UNSUPPORTED,
-            "where tokens start decides which replicas to put outside their group's node, and none may be");
     return EPLB_OK;
 }
 

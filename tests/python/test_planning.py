@@ -99,14 +99,19 @@ def test_sources_have_an_effect(load: np.ndarray, rng: np.random.Generator) -> N
     assert plans[0].hash != plans[1].hash
 
 
-def test_sources_without_spill_are_for_the_cross_node_tokens(load: np.ndarray) -> None:
+def test_sources_without_spill_choose_among_like_nodes(load: np.ndarray) -> None:
     one_node = np.zeros((8, 6, 32), dtype=np.int64)
     one_node[:4] = 100
     options: dict[str, Any] = {"num_ranks": 8, "num_slots": 40, **NODES}
     even, given = eplb.plan(load, **options), eplb.plan(load, **options, sources=one_node)
-    assert even.hash == given.hash
-    expected = even.placement.cross_node_tokens(load, even.shares, one_node)
-    assert given.cross_node_tokens().tolist() == expected.tolist() != even.cross_node_tokens().tolist()
+    told = given.placement.cross_node_tokens(load, given.shares, one_node)
+    assert given.cross_node_tokens().tolist() == told.tolist()
+    assert (told <= even.placement.cross_node_tokens(load, even.shares, one_node)).all()
+    assert given.imbalance.tolist() == even.imbalance.tolist()
+    there = eplb.plan(load, **options, sources=one_node[::-1])
+    assert there.hash != given.hash and there.cross_node_tokens().tolist() == told.tolist()
+    published = [eplb.plan(load, **options, policy="deepseek", sources=s).hash for s in (None, one_node, one_node[::-1])]
+    assert len(set(published)) == 1
     with pytest.raises(eplb.InvalidError, match="several nodes"):
         eplb.plan(load, num_ranks=8, num_slots=40, sources=one_node)
     with pytest.raises(eplb.InvalidError, match=r"shape \[7, 6, 32\]: expected \[8, 6, 32\]"):

@@ -13,6 +13,7 @@ enum { LAYERS = 3, EXPERTS = 8, RANKS = 4, SLOTS = 12, WINDOWS = 2 };
 
 typedef struct fixture {
     eplb_load *load;
+    eplb_load *sources; /* all tokens start on the second node: the nodes trade where the first has more */
     eplb_topology *topology;
     eplb_topology *fewer;   /* one rank dead: answers are mapped back */
     eplb_topology *smaller; /* a rank leaves, and slots are cut off */
@@ -24,6 +25,9 @@ static void set_up(fixture *f)
     int64_t counts[WINDOWS * LAYERS * EXPERTS];
     for (int i = 0; i < WINDOWS * LAYERS * EXPERTS; i++)
         counts[i] = i * 7 % 11;
+    int64_t sources[RANKS * LAYERS * EXPERTS];
+    for (int i = 0; i < RANKS * LAYERS * EXPERTS; i++)
+        sources[i] = i / (LAYERS * EXPERTS) * 2 / RANKS;
     const int32_t dead[1] = {2};
     f->topology = case_topology(RANKS, 2, SLOTS / RANKS);
     assert_int_equal(eplb_topology_with_dead(&f->fewer, f->topology, dead, 1, NULL, NULL), EPLB_OK);
@@ -34,6 +38,7 @@ static void set_up(fixture *f)
     shape.rank_slots = slots;
     assert_int_equal(eplb_topology_create(&f->smaller, &shape, NULL, NULL), EPLB_OK);
     f->load = case_load(WINDOWS, LAYERS, EXPERTS, counts);
+    f->sources = case_load(RANKS, LAYERS, EXPERTS, sources);
     assert_int_equal(eplb_placement_create_initial(&f->current, f->topology, LAYERS, EXPERTS, NULL, NULL),
                      EPLB_OK);
 }
@@ -42,6 +47,7 @@ static void tear_down(fixture *f)
 {
     eplb_placement_destroy(f->current);
     eplb_load_destroy(f->load);
+    eplb_load_destroy(f->sources);
     eplb_topology_destroy(f->smaller);
     eplb_topology_destroy(f->fewer);
     eplb_topology_destroy(f->topology);
@@ -109,6 +115,7 @@ static void test_every_policy(void **state)
                 torture(&f, f.topology, &params);
                 params.current = NULL;
                 params.max_spill = groups > 1 ? 2 : 0;
+                params.sources = f.sources;
                 params.work_limit = 100;
                 torture(&f, f.topology, &params);
             }

@@ -120,7 +120,6 @@ static void test_nothing_is_passed_over(void **state)
     assert_int_equal(eplb_load_create(&sources, &load_params, NULL, NULL), EPLB_OK);
     static const char *const target[] = {"deepseek", "vllm", "greedy"};
     static const char *const spill[] = {"deepseek", "vllm", "greedy", "equal"};
-    static const char *const starts[] = {"deepseek", "vllm", "greedy", "equal", "weighted"};
     for (size_t i = 0; i < 3; i++) {
         eplb_plan_params params = case_params(target[i], 1);
         params.target_imbalance = 1.1;
@@ -131,15 +130,8 @@ static void test_nothing_is_passed_over(void **state)
         params.max_spill = 3;
         expect_error(&f, &params, EPLB_ERROR_UNSUPPORTED, "no replica outside");
     }
-    for (size_t i = 0; i < 5; i++) {
-        eplb_plan_params params = case_params(starts[i], 1);
-        params.sources = sources;
-        params.split = strcmp(starts[i], "weighted") == 0 ? EPLB_SPLIT_WEIGHTED : EPLB_SPLIT_EQUAL;
-        expect_error(&f, &params, EPLB_ERROR_UNSUPPORTED, "where tokens start");
-    }
     eplb_plan_params params = case_params("auto", 1);
     params.sources = sources;
-    expect_error(&f, &params, EPLB_ERROR_UNSUPPORTED, "and none may be");
     params.max_spill = 1;
     params.target_imbalance = 1.1;
     eplb_plan *plan;
