@@ -39,18 +39,12 @@ static int32_t coprime_stride(int32_t num_ranks)
     return stride < 1 ? 1 : stride;
 }
 
-/* Marks what the rank holds; returns how many distinct experts of the part that is. */
-static int32_t mark_held(expander *work, int32_t rank)
+static void mark_held(expander *work, int32_t rank)
 {
-    int32_t held = 0;
     for (int32_t s = work->problem->first_slot[rank]; s < work->problem->first_slot[rank + 1]; s++) {
-        int32_t expert = work->answer->expert[s];
-        if (expert >= 0 && work->held_by[expert] != rank) {
-            work->held_by[expert] = rank;
-            held++;
-        }
+        if (work->answer->expert[s] >= 0)
+            work->held_by[work->answer->expert[s]] = rank;
     }
-    return held;
 }
 
 /* The expert with most load on `from` that `rank` lacks and that got no more than `limit` replicas here; -1:
@@ -70,7 +64,7 @@ static int32_t largest_new(const expander *work, int32_t from, int32_t rank, int
     return best;
 }
 
-/* The expert that got fewest replicas here, the largest of these, that `rank` lacks. */
+/* The expert that got fewest replicas here, the largest of these, that `rank` lacks; -1: it has all. */
 static int32_t least_added(const expander *work, int32_t rank)
 {
     int32_t best = -1;
@@ -82,7 +76,7 @@ static int32_t least_added(const expander *work, int32_t rank)
     return best;
 }
 
-/* From the next ranks in turn: an expert that got nothing here yet, else the largest seen. */
+/* From the next ranks in turn: an expert that got nothing here yet, else the largest seen; -1: none. */
 static int32_t choose(expander *work, int32_t rank)
 {
     int32_t second = -1;
@@ -104,19 +98,19 @@ static int32_t choose(expander *work, int32_t rank)
 
 static void fill_rank(expander *work, int32_t rank)
 {
-    int32_t held = -1; /* not counted before the first empty slot */
+    bool marked = false; /* not before the first empty slot */
     for (int32_t s = work->problem->first_slot[rank]; s < work->problem->first_slot[rank + 1]; s++) {
         if (work->answer->expert[s] >= 0)
             continue;
-        if (held < 0)
-            held = mark_held(work, rank);
-        if (held == work->part->num_experts)
-            return;
+        if (!marked)
+            mark_held(work, rank);
+        marked = true;
         int32_t expert = choose(work, rank);
+        if (expert < 0)
+            return;
         work->answer->expert[s] = expert;
         work->held_by[expert] = rank;
         work->added[expert]++;
-        held++;
     }
 }
 

@@ -223,6 +223,23 @@ static void the_expander_absorbs_more_drift_than_duplicates(void **state)
     arena_destroy(&scratch);
 }
 
+/* A rank that has all of its part, and another's expert beside them, keeps its other slots empty. */
+static void the_expander_ends_where_nothing_is_left(void **state)
+{
+    (void)state;
+    static const int32_t held[5] = {0, 14, 15, -1, -1};
+    int32_t only[1] = {0}, own[2] = {14, 15};
+    weighted_part part = {.ranks = only, .num_ranks = 1, .experts = own, .num_experts = 2};
+    arena scratch;
+    arena_init(&scratch, NULL);
+    case_init(&layer, 16, 2, 5);
+    memcpy(layer.expert, held, sizeof held);
+    layer.quota[0] = -1;
+    assert_true(weighted_expander(&layer.problem, &part, &scratch, &layer.answer));
+    assert_memory_equal(layer.expert, held, sizeof held);
+    arena_destroy(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +248,7 @@ int main(void)
         cmocka_unit_test(totals_near_the_limit_keep_the_mean),
         cmocka_unit_test(without_load_replicas_spread),
         cmocka_unit_test(the_expander_absorbs_more_drift_than_duplicates),
+        cmocka_unit_test(the_expander_ends_where_nothing_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
