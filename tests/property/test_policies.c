@@ -577,7 +577,7 @@ static void check_refusal(const random_case *c, eplb_status status, const eplb_e
         require(c, is_too_tight(c), error->text);
         return;
     }
-    require(c, status == EPLB_ERROR_UNSUPPORTED || status == EPLB_ERROR_INVALID, eplb_status_name(status));
+    require(c, status == EPLB_ERROR_UNSUPPORTED || status == EPLB_ERROR_INVALID, error->text);
     require(c, strcmp(c->params.policy, "auto") != 0 || c->params.split != EPLB_SPLIT_EQUAL, error->text);
 }
 
