@@ -107,7 +107,7 @@ def test_sources_without_spill_choose_among_like_nodes(load: np.ndarray) -> None
     told = given.placement.cross_node_tokens(load, given.shares, one_node)
     assert given.cross_node_tokens().tolist() == told.tolist()
     assert (told <= even.placement.cross_node_tokens(load, even.shares, one_node)).all()
-    assert given.imbalance.tolist() == even.imbalance.tolist()
+    assert given.imbalance.tolist() == pytest.approx(even.imbalance.tolist(), rel=1e-12)  # sums in another order
     there = eplb.plan(load, **options, sources=one_node[::-1])
     assert there.hash != given.hash and there.cross_node_tokens().tolist() == told.tolist()
     published = [eplb.plan(load, **options, policy="deepseek", sources=s).hash for s in (None, one_node, one_node[::-1])]
