@@ -13,7 +13,7 @@
     ((double)((int64_t)1 << 32)) /* as costs count them; 256 nodes stay below what is forbidden */
 #define MOST_NODES 256
 
-/* Rows of N parts of an expert's tokens, [E, N] each. */
+/* Parts of each expert's tokens, [N, E] each. */
 typedef struct node_parts {
     double *served;   /* by contents */
     double *starting; /* by node */
@@ -45,7 +45,7 @@ static bool read_served(const node_parts *parts, const layer_problem *problem, c
     for (int32_t p = 0; p < problem->num_slots; p++) {
         int32_t e = answer->expert[p], n = problem->rank_node[problem->slot_rank[p]];
         if (e >= 0)
-            parts->served[(size_t)e * (size_t)problem->num_nodes + (size_t)n] +=
+            parts->served[(size_t)n * (size_t)problem->num_experts + (size_t)e] +=
                 sum[e] > 0.0 ? (double)answer->quota[p] / sum[e] : 1.0 / (double)count[e];
     }
     return true;
@@ -54,17 +54,15 @@ static bool read_served(const node_parts *parts, const layer_problem *problem, c
 /* Where no token of an expert starts on a live rank they start evenly, as eplb_cross_node_tokens has it. */
 static void read_starting(const node_parts *parts, const layer_problem *problem)
 {
-    for (int32_t e = 0; e < problem->num_experts; e++) {
-        double *row = parts->starting + (size_t)e * (size_t)problem->num_nodes, all = 0.0;
+    size_t experts = (size_t)problem->num_experts;
+    for (size_t e = 0; e < experts; e++) {
+        double all = 0.0;
         for (int32_t g = 0; g < problem->num_sources; g++)
-            all += (double)problem->source_load[(size_t)g * (size_t)problem->num_experts + (size_t)e];
-        for (int32_t g = 0; g < problem->num_ranks; g++) {
-            double tokens = 1.0 / (double)problem->num_ranks;
-            if (all > 0.0)
-                tokens =
-                    (double)problem->source_load[(size_t)g * (size_t)problem->num_experts + (size_t)e] / all;
-            row[problem->rank_node[g]] += tokens;
-        }
+            all += (double)problem->source_load[(size_t)g * experts + e];
+        for (int32_t g = 0; g < problem->num_ranks; g++)
+            parts->starting[(size_t)problem->rank_node[g] * experts + e] +=
+                all > 0.0 ? (double)problem->source_load[(size_t)g * experts + e] / all
+                          : 1.0 / (double)problem->num_ranks;
     }
 }
 
@@ -72,13 +70,13 @@ static void read_starting(const node_parts *parts, const layer_problem *problem)
  * serves: what costs count. */
 static int64_t crossing_cost(const node_parts *parts, const layer_problem *problem, int32_t a, int32_t b)
 {
-    size_t nodes = (size_t)problem->num_nodes;
+    size_t experts = (size_t)problem->num_experts;
+    const double *served = parts->served + (size_t)a * experts;
+    const double *starting = parts->starting + (size_t)b * experts;
     double cross = 0.0;
-    for (int32_t e = 0; e < problem->num_experts; e++) {
-        double served = parts->served[(size_t)e * nodes + (size_t)a];
-        double starting = parts->starting[(size_t)e * nodes + (size_t)b];
-        if (served > starting)
-            cross += (served - starting) * (double)problem->load[e];
+    for (size_t e = 0; e < experts; e++) {
+        if (served[e] > starting[e])
+            cross += (served[e] - starting[e]) * (double)problem->load[e];
     }
     return (int64_t)(cross / (double)problem->total * ALL_TOKENS);
 }
