@@ -91,8 +91,8 @@ static void warn_zero_load(const plan_run *run)
              (int)empty, (int)layers, (int)first, run->values.policy);
 }
 
-/* A current placement, too few moves or groups that do not fit can leave more replicas outside their group's
- * node than were allowed. */
+/* A current placement, too few moves or groups that do not suit the nodes can leave more replicas outside
+ * their group's node than were allowed. */
 static void warn_spilled(const plan_run *run)
 {
     int64_t spilled = eplb_plan_spilled(run->plan);
@@ -100,7 +100,7 @@ static void warn_spilled(const plan_run *run)
     if (spilled > allowed && !is_published(run->values.policy))
         warn(run->self,
              "%lld replica%s outside their group's node, where --spill allows %lld: groups do not fit on "
-             "the nodes, or the current placement has them there and moves are limited",
+             "the nodes or are fewer, or the current placement has them there and moves are limited",
              (long long)spilled, spilled == 1 ? " lives" : "s live", (long long)allowed);
 }
 

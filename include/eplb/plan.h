@@ -44,7 +44,8 @@ typedef struct eplb_plan_params {
     const char *policy; /* a name of eplb_policy_name; NULL means "auto" */
     eplb_split split;   /* default EQUAL */
     eplb_cost cost;
-    int32_t num_groups; /* expert groups of node-limited routing; 0 or 1: none. Divides E, else refused */
+    int32_t num_groups; /* expert groups of node-limited routing; 0 or 1: none. Divides E, else refused. Fewer
+                           than the nodes with live slots: the same as none */
     const eplb_placement *current; /* placement to start from, or NULL. Its ranks and slots may be more or
                                       fewer: rank g is rank g of the topology; what a rank holds in slots that
                                       it loses it can have back for free; ranks that join hold nothing, ranks

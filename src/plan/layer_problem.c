@@ -63,7 +63,6 @@ static void copy_ranks(layer_problem *problem, const live_ranks *live)
 
 static void copy_wishes(layer_problem *problem, const eplb_plan_params *params)
 {
-    problem->num_groups = params->num_groups;
     problem->split = params->split;
     problem->cost = params->cost;
     problem->plain_cost = params->cost.tiles == 0 && params->cost.activated == 0;
@@ -72,6 +71,13 @@ static void copy_wishes(layer_problem *problem, const eplb_plan_params *params)
     problem->target_imbalance = params->target_imbalance;
     problem->max_spill = params->max_spill;
     problem->work_limit = params->work_limit;
+}
+
+/* Fewer groups than nodes would leave nodes without experts: then groups bind nothing. */
+static int32_t binding_groups(const plan_request *request)
+{
+    int32_t groups = request->params.num_groups;
+    return groups < request->live->num_serving_nodes ? 1 : groups;
 }
 
 static bool never_stop(void *context)
@@ -90,6 +96,7 @@ eplb_status layer_problem_create(layer_problem *problem, const plan_request *req
                                .num_windows = sums ? 1 : eplb_load_num_windows(request->load)};
     copy_ranks(problem, request->live);
     copy_wishes(problem, &request->params);
+    problem->num_groups = binding_groups(request);
     if (!read_load(problem, request, scratch) || !read_sources(problem, request, scratch) ||
         (request->params.current != NULL && !carry_over(problem, request, scratch)))
         return error_memory(error, (size_t)request->num_experts * sizeof(int64_t), "the load of a layer");

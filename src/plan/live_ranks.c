@@ -40,6 +40,17 @@ static int32_t append_rank(live_ranks *live, const eplb_topology *topology, int3
     return slot;
 }
 
+static bool count_serving_nodes(live_ranks *live, arena *memory)
+{
+    uint8_t *serves = arena_take_zero(memory, (size_t)live->num_nodes, sizeof *serves);
+    for (int32_t p = 0; serves != NULL && p < live->num_slots; p++) {
+        int32_t node = live->rank_node[live->slot_rank[p]];
+        live->num_serving_nodes += !serves[node];
+        serves[node] = 1;
+    }
+    return serves != NULL;
+}
+
 eplb_status live_ranks_create(live_ranks *live, const eplb_topology *topology, arena *memory,
                               eplb_error *error)
 {
@@ -58,5 +69,7 @@ eplb_status live_ranks_create(live_ranks *live, const eplb_topology *topology, a
             slot = append_rank(live, topology, g, next++, slot);
     }
     live->first_slot[next] = slot;
+    if (!count_serving_nodes(live, memory))
+        return error_memory(error, (size_t)live->num_nodes, "the live ranks");
     return EPLB_OK;
 }

@@ -9,9 +9,10 @@
 #include "base/memory.h"
 
 typedef struct live_ranks {
-    int32_t num_ranks; /* live */
-    int32_t num_slots; /* on live ranks */
-    int32_t num_nodes; /* all, as in the topology */
+    int32_t num_ranks;         /* live */
+    int32_t num_slots;         /* on live ranks */
+    int32_t num_nodes;         /* all, as in the topology */
+    int32_t num_serving_nodes; /* with a live slot */
     int32_t uniform_slots;
     bool uniform_speed;
     bool all; /* nobody is dead: numbers are those of the topology */

@@ -237,7 +237,7 @@ static bool search(nodes *work, node_height *best)
 
 bool weighted_nodes_apply(const layer_problem *problem)
 {
-    return problem->num_groups > 1 && problem->num_nodes > 1 && problem->num_groups % problem->num_nodes == 0;
+    return problem->num_groups > 1 && problem->num_nodes > 1;
 }
 
 eplb_status weighted_nodes_assign(const layer_problem *problem, arena *scratch, weighted_homes *homes,
