@@ -88,7 +88,7 @@ static eplb_status read_layer(void *context, layer_problem *problem, arena *scra
     eplb_status status = EPLB_OK;
     if (!policy->may_duplicate)
         status = fill_slots_count(problem, &b->lost[layer], &b->fill[layer], scratch, error);
-    if (b->lost[layer] > problem->max_moves)
+    if (b->point == NULL && b->lost[layer] > problem->max_moves)
         b->lost[layer] = problem->max_moves;
     if (b->fill[layer] > problem->max_moves)
         b->fill[layer] = problem->max_moves;
@@ -98,18 +98,28 @@ static eplb_status read_layer(void *context, layer_problem *problem, arena *scra
                                b->capacity, &b->num_points[layer], error);
 }
 
-/* Grants what serves lost experts, layer after layer. */
+static int64_t first_moves(const budget *b, int32_t layer)
+{
+    return b->point[(size_t)layer * (size_t)b->capacity].moves;
+}
+
+/* Grants what serves lost experts, layer after layer: where frontiers start, or just a move for each if that
+ * is too much for all. */
 static eplb_status grant_needs(budget *b, eplb_error *error)
 {
+    int64_t all = 0;
+    for (int32_t l = 0; l < b->num_layers; l++)
+        all += first_moves(b, l);
+    bool scarce = all > b->left;
     for (int32_t l = 0; l < b->num_layers; l++) {
-        const frontier_point *point = b->point + (size_t)l * (size_t)b->capacity;
-        if (b->num_points[l] < 1 || point[0].moves > b->left)
-            return error_set(error, EPLB_ERROR_INFEASIBLE, (error_place){l, -1, -1, -1, point[0].moves},
+        int64_t need = scarce ? b->lost[l] : first_moves(b, l);
+        if (b->num_points[l] < 1 || need > b->left)
+            return error_set(error, EPLB_ERROR_INFEASIBLE, (error_place){l, -1, -1, -1, need},
                              "layer %d: experts without a live replica need %lld moves, %lld of the limit "
                              "are left",
-                             l, (long long)point[0].moves, (long long)b->left);
-        b->limit[l] = point[0].moves;
-        b->left -= point[0].moves;
+                             l, (long long)need, (long long)b->left);
+        b->limit[l] = need;
+        b->left -= need;
     }
     return EPLB_OK;
 }

@@ -20,13 +20,15 @@ static eplb_status made_up(const layer_problem *problem, arena *scratch, frontie
     return EPLB_OK;
 }
 
-/* Layer 1 has lost experts and needs two moves. */
+/* Layer 1 has lost experts and needs two moves; layer 0 does not start below one, though it has lost none. */
 static eplb_status with_lost(const layer_problem *problem, arena *scratch, frontier_point *points,
                              int32_t capacity, int32_t *num_points, eplb_error *error)
 {
     eplb_status status = made_up(problem, scratch, points, capacity, num_points, error);
     if (problem->layer == 1)
         points[0].moves = 2, *num_points = 1;
+    if (problem->layer == 0)
+        points[0].moves = 1, points[1] = points[2], *num_points = 2;
     return status;
 }
 
@@ -34,10 +36,12 @@ static void divide(layer_frontier frontier, int64_t max_moves, int64_t per_layer
                    const int64_t *limits)
 {
     const int64_t counts[3][2] = {{1, 2}, {1, 2}, {1, 2}};
+    static const int32_t whole[6] = {0, 1, 0, 1, 0, 1}, lost[6] = {0, 1, -1, -1, 0, 1};
     eplb_load *load = case_load(1, 3, 2, counts[0]);
     eplb_topology *topology = case_topology(2, 1, 1);
     eplb_placement *current;
-    assert_int_equal(eplb_placement_create_initial(&current, topology, 3, 2, NULL, NULL), EPLB_OK);
+    const int32_t *slots = frontier == with_lost ? lost : whole;
+    assert_int_equal(eplb_placement_create(&current, topology, 3, 2, slots, NULL, NULL), EPLB_OK);
     eplb_plan_params params = case_params("auto", 1);
     params.current = current;
     params.max_moves = max_moves;
@@ -77,6 +81,7 @@ static void test_lost_experts_first(void **state)
     (void)state;
     divide(with_lost, 1, EPLB_UNLIMITED, EPLB_ERROR_INFEASIBLE, NULL);
     divide(with_lost, 2, EPLB_UNLIMITED, EPLB_OK, (const int64_t[]){0, 2, 0});
+    divide(with_lost, 3, EPLB_UNLIMITED, EPLB_OK, (const int64_t[]){1, 2, 0});
     divide(with_lost, 4, EPLB_UNLIMITED, EPLB_OK, (const int64_t[]){2, 2, 0});
 }
 
