@@ -152,6 +152,24 @@ static int read_speeds(const command *self, const char *text, eplb_topology_para
     return status;
 }
 
+/* The file's nodes and speeds are of its own ranks: with fewer or more ranks they mean nothing, and the plan
+ * is another one than a user who counts on them expects. */
+static void tell_dropped(const command *self, const cluster_options *options, const io_document *base,
+                         int32_t ranks)
+{
+    bool nodes = options->nodes == 0 && base->num_nodes > 1;
+    bool speeds = options->rank_speeds == NULL && base->rank_speed != NULL;
+    char count[32] = "";
+    if (!nodes && !speeds)
+        return;
+    if (nodes)
+        (void)snprintf(count, sizeof count, "%d nodes", (int)base->num_nodes);
+    inform(self, "the current placement's %s%s%s are for its %d rank%s and do not hold for %d; pass %s%s%s",
+           count, nodes && speeds ? " and " : "", speeds ? "rank speeds" : "", (int)base->num_ranks,
+           base->num_ranks == 1 ? "" : "s", (int)ranks, nodes ? "--nodes" : "",
+           nodes && speeds ? " and " : "", speeds ? "--rank-speeds" : "");
+}
+
 static int read_options(const command *self, const cluster_options *options, const io_document *base,
                         eplb_topology_params *params, arrays *held)
 {
@@ -159,6 +177,8 @@ static int read_options(const command *self, const cluster_options *options, con
     if (status != PARSED)
         return status;
     bool same_ranks = base != NULL && base->num_ranks == params->num_ranks;
+    if (base != NULL && !same_ranks)
+        tell_dropped(self, options, base, params->num_ranks);
     if (options->nodes > 0) {
         params->num_nodes = (int32_t)options->nodes;
     } else if (same_ranks && base->num_nodes > 0) {
