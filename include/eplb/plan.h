@@ -54,7 +54,8 @@ typedef struct eplb_plan_params {
     int64_t max_moves;             /* received experts over all layers; EPLB_UNLIMITED */
     double target_imbalance;       /* stop improving a layer at this imbalance, that of the sum or, where each
                                       window is balanced, their mean; 0: go on as far as it pays */
-    int32_t max_spill;             /* replicas per layer allowed outside their group's node; default 0 */
+    int32_t max_spill;             /* replicas per layer allowed outside their group's node, with costs of
+                                      tokens alone; default 0 */
     const eplb_load *sources;      /* tokens by source rank, [G, L, E] (its windows are the source ranks), or
                                       NULL: they start evenly on all ranks. Without `current`, nodes with like
                                       ranks trade contents for the fewest crossing tokens; replicas spill by

@@ -109,6 +109,12 @@ static eplb_status check_honours(const plan_request *request, eplb_error *error)
             return error_text(error, EPLB_ERROR_UNSUPPORTED, "policy %s: %s; policy auto has no such limit",
                               request->policy->name, rules[i].refusal);
     }
+    if (params->max_spill > 0 && (params->cost.tiles > 0 || params->cost.activated > 0))
+        return error_text(
+            error, EPLB_ERROR_UNSUPPORTED,
+            "policy %s: replicas leave their group's node to even out tokens only, not tiles or "
+            "activated replicas",
+            request->policy->name);
     return EPLB_OK;
 }
 

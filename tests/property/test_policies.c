@@ -118,8 +118,10 @@ static void draw_wishes(random_case *c)
     }
     if (chance(c, 40))
         c->params.max_spill = pick(c, 0, 4);
-    if (chance(c, 10))
+    if (chance(c, 10)) {
         c->params.cost.activated = pick(c, 1, 50);
+        c->params.max_spill = 0; /* refused together */
+    }
 }
 
 /* Other ranks and slots that hold all experts, or NULL: the same. */

@@ -131,8 +131,11 @@ static void test_nothing_is_passed_over(void **state)
         expect_error(&f, &params, EPLB_ERROR_UNSUPPORTED, "no replica outside");
     }
     eplb_plan_params params = case_params("auto", 1);
-    params.sources = sources;
     params.max_spill = 1;
+    params.cost.activated = 3;
+    expect_error(&f, &params, EPLB_ERROR_UNSUPPORTED, "even out tokens only");
+    params.cost.activated = 0;
+    params.sources = sources;
     params.target_imbalance = 1.1;
     eplb_plan *plan;
     assert_int_equal(case_plan(&plan, f.load, f.topology, &params, NULL), EPLB_OK);
