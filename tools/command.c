@@ -179,6 +179,17 @@ static int store(const command *self, const option_row *row, char *text, void *v
     return EXIT_INTERNAL;
 }
 
+/* A value given a second time would silently take the place of the first, as of a list of which more is
+ * meant. */
+static int store_once(const command *self, const option_row *row, char *text, void *values, bool *given)
+{
+    bool *seen = &given[row - self->options];
+    if (row->kind != OPTION_FLAG && *seen)
+        return complain(self, "--%s is given twice, at last as '%s'; expected one value", row->name, text);
+    *seen = true;
+    return store(self, row, text, values);
+}
+
 /* What getopt_long could not read. */
 static int refuse(const command *self, int code, const char *word, size_t count)
 {
@@ -258,6 +269,7 @@ int options_parse(const command *self, int argc, char **argv, void *values, char
 {
     struct option names[MAX_OPTIONS + 2];
     char letters[2 * MAX_OPTIONS + 3];
+    bool given[MAX_OPTIONS] = {false};
     size_t rows = build_tables(self, names, letters);
     int code;
     opterr = 0;
@@ -273,7 +285,7 @@ int options_parse(const command *self, int argc, char **argv, void *values, char
         if (is_abbreviated(row, argv))
             return complain(self, "there is no option '%s'; did you mean '--%s'?",
                             optarg == argv[optind - 1] ? argv[optind - 2] : argv[optind - 1], row->name);
-        int status = store(self, row, optarg, values);
+        int status = store_once(self, row, optarg, values, given);
         if (status != PARSED)
             return status;
     }

@@ -103,6 +103,7 @@ static void test_refused(void **state)
     expect_refused("--fla", NULL); /* no abbreviations */
     expect_refused("--who", "3");
     expect_refused("--who=3", NULL);
+    expect_refused("--real=1.5", "--real=1.5"); /* one would be lost */
     expect_refused("--nothing", NULL);
     expect_refused("-x", NULL);
     expect_refused("second", "third");
