@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,29 +208,57 @@ eplb_status io_document_placement(const io_document *document, const char *path,
     return status;
 }
 
-/* Empty slots: the first is named, and how many a layer has at most, which as many moves would fill. */
+/* Empty slots of a document whose ranks have equally many slots. */
+typedef struct empty_slots {
+    int64_t first; /* over all layers; -1: none */
+    int64_t count, dead;
+    int64_t most; /* in a layer */
+} empty_slots;
+
+static empty_slots count_empty(const io_document *document)
+{
+    int64_t slots = document->num_slots;
+    int64_t per_rank = document->num_ranks > 0 ? slots / document->num_ranks : slots;
+    empty_slots empty = {-1, 0, 0, 0};
+    for (int64_t l = 0; l < document->num_layers; l++) {
+        int64_t before = empty.count;
+        for (int64_t i = 0; i < slots; i++) {
+            if (document->physical_to_logical[l * slots + i] >= 0)
+                continue;
+            empty.first = empty.first < 0 ? l * slots + i : empty.first;
+            empty.count++;
+            empty.dead += document->rank_alive != NULL && !document->rank_alive[i / per_rank];
+        }
+        if (empty.count - before > empty.most)
+            empty.most = empty.count - before;
+    }
+    return empty;
+}
+
+/* Empty slots: the first is named, how many a layer has at most, and what helps. As many moves fill them,
+ * except on dead ranks, and on ranks that have more slots than there are experts: none holds one twice. */
 static eplb_status check_full(const io_document *document, const char *name, io_error *error)
 {
-    int64_t slots = document->num_slots, empty = 0, most = 0, first = -1;
-    for (int64_t l = 0; l < document->num_layers; l++) {
-        int64_t here = 0;
-        for (int64_t i = l * slots; i < (l + 1) * slots; i++) {
-            if (document->physical_to_logical[i] >= 0)
-                continue;
-            here++;
-            first = first < 0 ? i : first;
-        }
-        empty += here;
-        most = here > most ? here : most;
-    }
-    if (empty == 0)
+    empty_slots empty = count_empty(document);
+    int64_t slots = document->num_slots, ranks = document->num_ranks, experts = document->num_experts;
+    char advice[128];
+    if (empty.count == 0)
         return EPLB_OK;
-    return io_fail(
-        error, EPLB_ERROR_UNSUPPORTED,
-        "format %s: layer %lld, slot %lld is empty, which it cannot hold (%lld empty slot%s, at most "
-        "%lld in a layer); 'eplb plan --current' fills them where --max-moves allows %lld more",
-        name, (long long)(first / slots), (long long)(first % slots), (long long)empty, empty == 1 ? "" : "s",
-        (long long)most, (long long)most);
+    if (empty.dead > 0)
+        (void)snprintf(advice, sizeof advice, "%lld of these are on dead ranks and stay empty",
+                       (long long)empty.dead);
+    else if (ranks > 0 && slots / ranks > experts)
+        (void)snprintf(advice, sizeof advice, "%lld slots of a rank are more than %lld experts fill",
+                       (long long)(slots / ranks), (long long)experts);
+    else
+        (void)snprintf(advice, sizeof advice,
+                       "'eplb plan --current' fills them where --max-moves allows %lld more",
+                       (long long)empty.most);
+    return io_fail(error, EPLB_ERROR_UNSUPPORTED,
+                   "format %s: layer %lld, slot %lld is empty, which it cannot hold (%lld empty slot%s, at "
+                   "most %lld in a layer); %s",
+                   name, (long long)(empty.first / slots), (long long)(empty.first % slots),
+                   (long long)empty.count, empty.count == 1 ? "" : "s", (long long)empty.most, advice);
 }
 
 /* Empty slots and unequal ranks, which most engines cannot hold. */
