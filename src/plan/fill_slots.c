@@ -46,20 +46,13 @@ static double power_16(double x)
     return x * x;
 }
 
-/* What each rank holds now, with what it is to lose. */
+/* What each rank holds now, with what it is to lose; nothing without a current placement. */
 static uint64_t *read_home(const layer_problem *problem, arena *scratch)
 {
-    int32_t words = expert_bits_words(problem->num_experts);
-    size_t size = (size_t)problem->num_ranks * (size_t)words;
-    uint64_t *home = arena_take_zero(scratch, size, sizeof *home);
-    if (home == NULL || problem->current == NULL)
-        return home;
-    if (problem->cut_off != NULL)
-        memcpy(home, problem->cut_off, size * sizeof *home);
-    for (int32_t p = 0; p < problem->num_slots; p++) {
-        if (problem->current[p] >= 0)
-            expert_bits_add(home, words, problem->slot_rank[p], problem->current[p]);
-    }
+    size_t words = (size_t)expert_bits_words(problem->num_experts);
+    uint64_t *home = arena_take_zero(scratch, (size_t)problem->num_ranks * words, sizeof *home);
+    if (home != NULL && problem->current != NULL)
+        layer_read_home(problem, home);
     return home;
 }
 
