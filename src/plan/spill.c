@@ -64,6 +64,17 @@ static eplb_status compare(contest *c, arena *scratch, eplb_error *error)
     return EPLB_OK;
 }
 
+/* Ends the contest with the last placement, `next`; shares are chosen anew if it wins. */
+static eplb_status settle(contest *c, arena *scratch, eplb_error *error)
+{
+    eplb_status status = compare(c, scratch, error);
+    if (status != EPLB_OK || !c->changed)
+        return status;
+    memset(c->answer->quota, 0, (size_t)c->problem->num_slots * sizeof(int64_t));
+    c->answer->reason = spilled_reason;
+    return batch_split_quota(c->problem, c->answer, scratch, error);
+}
+
 /* *reaches: the shares chosen for the sum of the windows bring the placement to the target, if there is
  * one. */
 static eplb_status reaches_target(const layer_problem *problem, const int32_t *expert, bool *reaches,
@@ -100,13 +111,7 @@ static eplb_status plan_weighted(const layer_problem *problem, arena *scratch, l
         return status;
     layer_answer equal = {.expert = c.next, .bound = 1.0};
     status = window_plan(problem, &equal_aim, scratch, &equal, error);
-    if (status == EPLB_OK)
-        status = compare(&c, scratch, error);
-    if (status != EPLB_OK || !c.changed)
-        return status;
-    memset(answer->quota, 0, slots * sizeof(int64_t));
-    answer->reason = spilled_reason;
-    return batch_split_quota(problem, answer, scratch, error);
+    return status == EPLB_OK ? settle(&c, scratch, error) : status;
 }
 
 /* The best of the search for batches and of what is found for weighted shares: both are split anew. */
@@ -130,13 +135,7 @@ static eplb_status plan_batch(const layer_problem *problem, arena *scratch, laye
     sum.window_load = sum.load;
     memset(c.next, -1, slots * sizeof *c.next);
     status = plan_layer_weighted(&sum, scratch, &weighted, error);
-    if (status == EPLB_OK)
-        status = compare(&c, scratch, error);
-    if (status != EPLB_OK || !c.changed)
-        return status;
-    memset(answer->quota, 0, slots * sizeof(int64_t));
-    answer->reason = spilled_reason;
-    return batch_split_quota(problem, answer, scratch, error);
+    return status == EPLB_OK ? settle(&c, scratch, error) : status;
 }
 
 eplb_status plan_layer_spill(const layer_problem *problem, arena *scratch, layer_answer *answer,
