@@ -253,16 +253,19 @@ static eplb_status construct(const layer_problem *problem, const weighted_part *
     return EPLB_OK;
 }
 
-/* Plans without regard to nodes; `*imbalance` is what is reached, answer->bound what is proved. */
-static eplb_status plan_area(const layer_problem *problem, arena *scratch, layer_answer *answer,
-                             double *imbalance, eplb_error *error)
+/* Plans without regard to nodes; `*imbalance` is what is reached, answer->bound what is proved. `quickly`: a
+ * construction will do where one applies. */
+static eplb_status plan_whole(const layer_problem *problem, bool quickly, arena *scratch,
+                              layer_answer *answer, double *imbalance, eplb_error *error)
 {
     weighted_part part;
     bool found;
     if (!whole_part(problem, &part, scratch))
         return weighted_memory(problem, error);
     eplb_status status = construct(problem, &part, scratch, answer, imbalance, &found, error);
-    if (status == EPLB_OK && !found)
+    if (status != EPLB_OK || (found && quickly))
+        return status;
+    if (!found)
         status = plan_by_search(problem, scratch, answer, imbalance, error);
     if (status == EPLB_OK)
         status = compare_with_others(problem, false, scratch, answer, imbalance, error);
@@ -274,16 +277,16 @@ static eplb_status plan_area(const layer_problem *problem, arena *scratch, layer
     return weighted_expander(problem, &part, scratch, answer) ? EPLB_OK : weighted_memory(problem, error);
 }
 
-/* The same where a construction will do. */
+static eplb_status plan_area(const layer_problem *problem, arena *scratch, layer_answer *answer,
+                             double *imbalance, eplb_error *error)
+{
+    return plan_whole(problem, false, scratch, answer, imbalance, error);
+}
+
 static eplb_status plan_area_quickly(const layer_problem *problem, arena *scratch, layer_answer *answer,
                                      double *imbalance, eplb_error *error)
 {
-    weighted_part part;
-    bool found;
-    if (!whole_part(problem, &part, scratch))
-        return weighted_memory(problem, error);
-    eplb_status status = construct(problem, &part, scratch, answer, imbalance, &found, error);
-    return status == EPLB_OK && !found ? plan_area(problem, scratch, answer, imbalance, error) : status;
+    return plan_whole(problem, true, scratch, answer, imbalance, error);
 }
 
 /* --- the layer, from nothing ------------------------------------------------------------------------- */
