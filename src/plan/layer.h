@@ -90,6 +90,15 @@ static inline bool layer_is_cut_off(const layer_problem *problem, const uint64_t
     return cut_off != NULL && expert_bits_has(cut_off, expert_bits_words(problem->num_experts), rank, expert);
 }
 
+/* Loads [E] of a window. */
+static inline const int64_t *layer_window(const layer_problem *problem, int32_t window)
+{
+    return problem->window_load + (size_t)window * (size_t)problem->num_experts;
+}
+
+/* Tokens of a window. O(E). */
+int64_t layer_window_total(const layer_problem *problem, int32_t window);
+
 /* home [G, words] (expert_bits.h): what each rank holds now, in slots that it is to lose as well. There must
  * be a current placement. O(S + G E / 64). */
 void layer_read_home(const layer_problem *problem, uint64_t *home);

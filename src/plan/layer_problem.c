@@ -103,6 +103,15 @@ eplb_status layer_problem_create(layer_problem *problem, const plan_request *req
     return EPLB_OK;
 }
 
+int64_t layer_window_total(const layer_problem *problem, int32_t window)
+{
+    const int64_t *load = layer_window(problem, window);
+    int64_t total = 0;
+    for (int32_t e = 0; e < problem->num_experts; e++)
+        total += load[e];
+    return total;
+}
+
 void layer_read_home(const layer_problem *problem, uint64_t *home)
 {
     int32_t words = expert_bits_words(problem->num_experts);

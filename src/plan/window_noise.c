@@ -14,20 +14,6 @@
 /* Over the square of the windows: a ratio so far above 1 is too little to learn from so few. */
 #define SMALL 2.0
 
-static const int64_t *window_of(const layer_problem *problem, int32_t window)
-{
-    return problem->window_load + (size_t)window * (size_t)problem->num_experts;
-}
-
-static double total_of(const layer_problem *problem, int32_t window)
-{
-    const int64_t *load = window_of(problem, window);
-    double total = 0.0;
-    for (int32_t e = 0; e < problem->num_experts; e++)
-        total += (double)load[e];
-    return total;
-}
-
 /* The greatest common divisor of all counts: a load may be written in other units than single tokens. */
 static double unit_of(const layer_problem *problem)
 {
@@ -53,8 +39,8 @@ window_noise window_noise_measure(const layer_problem *problem)
     for (int32_t e = 0; e < problem->num_experts; e++)
         seen += problem->load[e] > 0;
     for (int32_t t = 0; t < problem->num_windows; t++) {
-        const int64_t *load = window_of(problem, t);
-        double part = total_of(problem, t) / total;
+        const int64_t *load = layer_window(problem, t);
+        double part = (double)layer_window_total(problem, t) / total;
         if (!(part > 0.0))
             continue;
         noise.num_windows++;

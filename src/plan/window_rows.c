@@ -13,25 +13,11 @@
 #define MEDIAN_CHI_SQUARE 0.4549364 /* median of the square of a standard normal deviate */
 #define MOST_PAIRS        (WINDOW_ROWS - 1)
 
-static const int64_t *load_of(const layer_problem *problem, int32_t t)
-{
-    return problem->window_load + (size_t)t * (size_t)problem->num_experts;
-}
-
-static double total_of(const layer_problem *problem, int32_t t)
-{
-    const int64_t *load = load_of(problem, t);
-    int64_t total = 0;
-    for (int32_t i = 0; i < problem->num_experts; i++)
-        total += load[i];
-    return (double)total;
-}
-
 int32_t window_rows_filled(const layer_problem *problem)
 {
     int32_t count = 0;
     for (int32_t t = 0; t < problem->num_windows; t++)
-        count += total_of(problem, t) > 0.0;
+        count += layer_window_total(problem, t) > 0;
     return count;
 }
 
@@ -129,11 +115,11 @@ static void read_rows(window_rows *rows, const layer_problem *problem)
     double windows = (double)rows->num_windows, typical = (double)problem->total / windows, sum = 0.0;
     row_chain chain = {.rows = rows};
     for (int32_t t = 0; t < problem->num_windows; t++) {
-        double total = total_of(problem, t);
+        double total = (double)layer_window_total(problem, t);
         if (!(total > 0.0))
             continue;
         double weight = total < typical ? total / typical : 1.0;
-        add_window(&chain, load_of(problem, t), total, weight, rows->num_windows > WINDOW_ROWS);
+        add_window(&chain, layer_window(problem, t), total, weight, rows->num_windows > WINDOW_ROWS);
         sum += weight;
     }
     close_hole(&chain);
@@ -162,7 +148,7 @@ static int32_t choose_pairs(const layer_problem *problem, int32_t filled, int32_
 {
     int32_t gaps = filled - 1, pairs = gaps < MOST_PAIRS ? gaps : MOST_PAIRS, found = 0, seen = 0, last = -1;
     for (int32_t t = 0; t < problem->num_windows && found < pairs; t++) {
-        if (!(total_of(problem, t) > 0.0))
+        if (layer_window_total(problem, t) == 0)
             continue;
         if (last >= 0 && seen++ == (int32_t)((int64_t)found * gaps / pairs)) {
             first[found] = last;
@@ -181,13 +167,13 @@ static void measure_noise(window_rows *rows, const layer_problem *problem)
     double scale[2][MOST_PAIRS], difference[MOST_PAIRS], uniform = 1.0 / (double)rows->num_experts;
     int32_t pairs = choose_pairs(problem, rows->num_windows, first, second);
     for (int32_t k = 0; k < pairs; k++) {
-        scale[0][k] = total_of(problem, first[k]);
-        scale[1][k] = total_of(problem, second[k]);
+        scale[0][k] = (double)layer_window_total(problem, first[k]);
+        scale[1][k] = (double)layer_window_total(problem, second[k]);
     }
     for (int32_t e = 0; e < rows->num_experts; e++) {
         for (int32_t k = 0; k < pairs; k++) {
-            double d = (double)load_of(problem, second[k])[e] / scale[1][k] -
-                       (double)load_of(problem, first[k])[e] / scale[0][k];
+            double d = (double)layer_window(problem, second[k])[e] / scale[1][k] -
+                       (double)layer_window(problem, first[k])[e] / scale[0][k];
             difference[k] = d * d / 2.0;
         }
         double noise = pairs > 0 ? sqrt(median(difference, pairs) / MEDIAN_CHI_SQUARE) : 0.0;
