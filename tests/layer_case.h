@@ -89,6 +89,19 @@ static inline void case_refresh(layer_case *c)
     case_finish(c, rank_slots);
 }
 
+/* Windows [count, E], which stay the caller's, and their sum as the load. */
+static inline void case_windows(layer_case *c, const int64_t *windows, int32_t count)
+{
+    for (int32_t e = 0; e < c->problem.num_experts; e++) {
+        c->load[e] = 0;
+        for (int32_t t = 0; t < count; t++)
+            c->load[e] += windows[t * c->problem.num_experts + e];
+    }
+    case_refresh(c);
+    c->problem.num_windows = count;
+    c->problem.window_load = windows;
+}
+
 /* Puts so many ranks on each node, and groups on the nodes. */
 static inline void case_nodes(layer_case *c, int32_t ranks_per_node, int32_t num_groups)
 {

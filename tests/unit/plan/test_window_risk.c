@@ -17,13 +17,7 @@ static window_risk estimate(int32_t count)
 {
     window_risk risk;
     case_init(&layer, EXPERTS, 8, 9);
-    for (int32_t t = 0; t < count; t++) {
-        for (int32_t e = 0; e < EXPERTS; e++)
-            layer.load[e] += windows[t * EXPERTS + e];
-    }
-    case_refresh(&layer);
-    layer.problem.num_windows = count;
-    layer.problem.window_load = windows;
+    case_windows(&layer, windows, count);
     assert_int_equal(window_risk_init(&risk, &layer.problem, &scratch, NULL), EPLB_OK);
     return risk;
 }

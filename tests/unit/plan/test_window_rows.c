@@ -17,13 +17,7 @@ static window_rows read(int32_t count)
 {
     window_rows rows;
     case_init(&layer, EXPERTS, 8, 5);
-    for (int32_t t = 0; t < count; t++) {
-        for (int32_t e = 0; e < EXPERTS; e++)
-            layer.load[e] += windows[t * EXPERTS + e];
-    }
-    case_refresh(&layer);
-    layer.problem.num_windows = count;
-    layer.problem.window_load = windows;
+    case_windows(&layer, windows, count);
     assert_true(window_rows_read(&rows, &layer.problem, &scratch));
     return rows;
 }
