@@ -6,8 +6,7 @@
 eplb_status plan_layer_auto(const layer_problem *problem, arena *scratch, layer_answer *answer,
                             eplb_error *error)
 {
-    if (problem->max_spill > 0 && problem->num_groups > 1 && problem->num_nodes > 1 && problem->total > 0 &&
-        problem->plain_cost)
+    if (problem->max_spill > 0 && layer_binds_groups(problem) && problem->total > 0 && problem->plain_cost)
         return plan_layer_spill(problem, scratch, answer, error);
     if (problem->split == EPLB_SPLIT_BATCH && problem->plain_cost)
         return plan_layer_batch(problem, scratch, answer, error);

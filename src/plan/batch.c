@@ -33,7 +33,7 @@ eplb_status plan_layer_batch(const layer_problem *problem, arena *scratch, layer
     if (problem->split != EPLB_SPLIT_BATCH)
         return error_text(error, EPLB_ERROR_UNSUPPORTED,
                           "policy batch: it plans for engines that split every batch (split batch)");
-    bool spills = problem->max_spill > 0 && problem->num_groups > 1 && problem->num_nodes > 1;
+    bool spills = problem->max_spill > 0 && layer_binds_groups(problem);
     return spills && problem->plain_cost && problem->total > 0
                ? plan_layer_spill(problem, scratch, answer, error)
                : batch_search(problem, scratch, answer, error);

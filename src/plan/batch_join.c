@@ -200,7 +200,7 @@ static int32_t received_by(const join_case *join, int32_t i, int32_t j)
 static bool may_exchange(const join_case *join, int32_t i, int32_t j)
 {
     const layer_problem *problem = join->problem;
-    bool node_limited = problem->num_groups > 1 && problem->num_nodes > 1;
+    bool node_limited = layer_binds_groups(problem);
     int32_t a = join->rank[i], b = join->rank[j];
     return a != b && join->owner[i] != join->owner[j] &&
            (!node_limited || problem->rank_node[a] == problem->rank_node[b]) &&

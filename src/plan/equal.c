@@ -96,7 +96,7 @@ eplb_status equal_plan_aim(equal_plan *plan, bool as_now, arena *scratch, eplb_e
     const layer_problem *problem = plan->problem;
     plan->floor = plan->bounds.work_time;
     plan->groups_fit = true;
-    if (problem->num_groups > 1 && problem->num_nodes > 1) {
+    if (layer_binds_groups(problem)) {
         eplb_status status = bind_groups(plan, as_now, scratch, error);
         if (status != EPLB_OK)
             return status;

@@ -77,7 +77,7 @@ static eplb_status find_groups(equal_bounds *bounds, const layer_problem *proble
         return error_memory(error, experts * sizeof(int32_t), "bounds");
     double group = heaviest_group(problem->load, problem->num_experts, problem->num_groups);
     bounds->groups = group / speed / ((double)problem->total / (double)problem->total_speed);
-    if (!weighted_nodes_apply(problem))
+    if (!layer_binds_groups(problem))
         return EPLB_OK;
     eplb_status status = weighted_nodes_assign(problem, scratch, &homes, error);
     bounds->groups = homes.floor > bounds->groups ? homes.floor : bounds->groups;

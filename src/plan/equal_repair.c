@@ -51,7 +51,7 @@ static eplb_status search_on(equal_plan *plan, const repair *state, int64_t max_
 static bool is_scattered(const equal_plan *plan)
 {
     const layer_problem *problem = plan->problem;
-    if (problem->num_groups <= 1 || problem->num_nodes <= 1 || problem->max_spill > 0)
+    if (!layer_binds_groups(problem) || problem->max_spill > 0)
         return false;
     return plan->areas.rank_area == NULL || !equal_plan_is_inside(plan, plan->best);
 }

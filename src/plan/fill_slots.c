@@ -100,7 +100,7 @@ static void read_window(const filling *f, int32_t window, int64_t *load, layer_p
 static eplb_status read_areas(filling *f, const int32_t *expert, arena *scratch, eplb_error *error)
 {
     layer_problem placed = *f->problem;
-    if (placed.num_groups <= 1 || placed.num_nodes <= 1)
+    if (!layer_binds_groups(&placed))
         return EPLB_OK;
     int32_t *node = arena_take(scratch, (size_t)placed.num_groups, sizeof *node);
     int32_t *area = arena_take(scratch, (size_t)placed.num_experts, sizeof *area);
@@ -487,8 +487,8 @@ static void seat_lost(filling *f, uint8_t *passed)
 
 static bool minds_nodes(const layer_problem *problem)
 {
-    return problem->num_groups > 1 && problem->num_nodes > 1 && problem->max_spill == 0 &&
-           problem->split == EPLB_SPLIT_EQUAL && problem->num_windows == 1;
+    return layer_binds_groups(problem) && problem->max_spill == 0 && problem->split == EPLB_SPLIT_EQUAL &&
+           problem->num_windows == 1;
 }
 
 static bool is_outside(const layer_problem *problem, const int32_t *group_node, int32_t slot, int32_t expert)

@@ -325,7 +325,7 @@ eplb_status plan_layer_greedy(const layer_problem *problem, arena *scratch, laye
     node_choice choice;
     if (!take_area(&a, problem, answer, scratch) || !take_choice(&choice, problem, scratch))
         return error_memory(error, (size_t)problem->num_slots * sizeof(int32_t), "the greedy planner");
-    if (problem->num_groups > 1 && problem->num_nodes > 1) {
+    if (layer_binds_groups(problem)) {
         if (choose_nodes(&choice, problem)) {
             for (int32_t n = 0; n < problem->num_nodes; n++)
                 plan_node(&a, &choice, n);

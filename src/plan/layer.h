@@ -90,6 +90,12 @@ static inline bool layer_is_cut_off(const layer_problem *problem, const uint64_t
     return cut_off != NULL && expert_bits_has(cut_off, expert_bits_words(problem->num_experts), rank, expert);
 }
 
+/* Whether groups are bound to nodes: there is more than one of both. */
+static inline bool layer_binds_groups(const layer_problem *problem)
+{
+    return problem->num_groups > 1 && problem->num_nodes > 1;
+}
+
 /* Loads [E] of a window. */
 static inline const int64_t *layer_window(const layer_problem *problem, int32_t window)
 {

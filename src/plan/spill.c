@@ -141,7 +141,7 @@ static eplb_status plan_batch(const layer_problem *problem, arena *scratch, laye
 eplb_status plan_layer_spill(const layer_problem *problem, arena *scratch, layer_answer *answer,
                              eplb_error *error)
 {
-    if (problem->num_groups <= 1 || problem->num_nodes <= 1 || problem->max_spill == 0 || problem->total == 0)
+    if (!layer_binds_groups(problem) || problem->max_spill == 0 || problem->total == 0)
         return plan_layer_auto(problem, scratch, answer, error);
     switch (problem->split) {
     case EPLB_SPLIT_WEIGHTED:

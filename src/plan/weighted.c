@@ -295,7 +295,7 @@ static const char *fresh_reason(const layer_problem *problem, const weighted_fre
 {
     if (problem->total == 0)
         return "no load: replicas spread evenly";
-    if (weighted_nodes_apply(problem) && !plan->homes.fits)
+    if (layer_binds_groups(problem) && !plan->homes.fits)
         return "groups do not fit on the live nodes: experts placed without regard to nodes";
     if (plan->spilled)
         return "weighted shares: groups on nodes, some replicas elsewhere to level the nodes";
@@ -341,7 +341,7 @@ eplb_status weighted_plan_fresh(const layer_problem *problem, arena *scratch, la
 {
     *plan = (weighted_fresh){.node_limited = false, .homes = {.floor = 1.0}};
     eplb_status status;
-    if (weighted_nodes_apply(problem)) {
+    if (layer_binds_groups(problem)) {
         plan->homes.node_of_expert = arena_take(scratch, (size_t)problem->num_experts, sizeof(int32_t));
         if (plan->homes.node_of_expert == NULL)
             return weighted_memory(problem, error);

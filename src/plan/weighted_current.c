@@ -188,7 +188,7 @@ static eplb_status plan_repair(const layer_problem *problem, const int32_t *home
     eplb_status status = repair_once(problem, &limits, scratch, plan, error);
     if (status != EPLB_OK)
         return status;
-    bool bound_to = homes != NULL || !weighted_nodes_apply(problem);
+    bool bound_to = homes != NULL || !layer_binds_groups(problem);
     bool limited = problem->max_moves < INT64_MAX || problem->target_imbalance > 0.0;
     if (!limited || !bound_to || trail != NULL ||
         plan->result.imbalance <= goal * (1.0 + WEIGHTED_NEGLIGIBLE))
@@ -203,7 +203,7 @@ static eplb_status plan_repair(const layer_problem *problem, const int32_t *home
 static bool repair_homes(const layer_problem *problem, const int32_t **homes, arena *scratch)
 {
     *homes = NULL;
-    if (!weighted_nodes_apply(problem))
+    if (!layer_binds_groups(problem))
         return true;
     int64_t outside;
     int32_t *node_of_expert = arena_take(scratch, (size_t)problem->num_experts, sizeof *node_of_expert);
@@ -397,7 +397,7 @@ eplb_status plan_frontier_weighted(const layer_problem *problem, arena *scratch,
     double goal = problem->target_imbalance > 1.0 ? problem->target_imbalance : 1.0;
     status = plan_repair(problem, homes, goal, &trail, scratch, &plan, error);
     bool few_spare = problem->num_slots - problem->num_experts < problem->num_ranks - 1;
-    if (status == EPLB_OK && few_spare && line.count > 0 && (homes != NULL || !weighted_nodes_apply(problem)))
+    if (status == EPLB_OK && few_spare && line.count > 0 && (homes != NULL || !layer_binds_groups(problem)))
         status = join_equal(problem, &line, scratch, error);
     *num_points = line.count;
     return status;

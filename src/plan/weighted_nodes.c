@@ -235,11 +235,6 @@ static bool search(nodes *work, node_height *best)
     return false;
 }
 
-bool weighted_nodes_apply(const layer_problem *problem)
-{
-    return problem->num_groups > 1 && problem->num_nodes > 1;
-}
-
 eplb_status weighted_nodes_assign(const layer_problem *problem, arena *scratch, weighted_homes *homes,
                                   eplb_error *error)
 {

@@ -14,8 +14,6 @@ typedef struct weighted_homes {
     double floor;            /* proved lower bound of the imbalance of any node-limited plan; >= 1 */
 } weighted_homes;
 
-/* True if groups are limited to nodes: there is more than one of both. */
-bool weighted_nodes_apply(const layer_problem *problem);
 eplb_status weighted_nodes_assign(const layer_problem *problem, arena *scratch, weighted_homes *homes,
                                   eplb_error *error);
 /* Each node by itself: height[N] is what its fullest rank reaches, as a fraction of the layer's mean. Errors:

@@ -41,11 +41,6 @@ eplb_status window_plan_areas(const layer_problem *problem, const int32_t *exper
     return status;
 }
 
-static bool is_node_limited(const layer_problem *problem)
-{
-    return problem->num_groups > 1 && problem->num_nodes > 1;
-}
-
 static void clear_slots(int32_t *expert, int32_t num_slots)
 {
     for (int32_t p = 0; p < num_slots; p++)
@@ -155,7 +150,7 @@ static eplb_status count_excess(window_course *course, int32_t *excess, arena *s
 {
     const layer_problem *problem = course->problem;
     *excess = 0;
-    if (!is_node_limited(problem))
+    if (!layer_binds_groups(problem))
         return EPLB_OK;
     int32_t *area = arena_take(scratch, (size_t)problem->num_experts, sizeof *area), outside = 0;
     if (area == NULL)
@@ -212,7 +207,7 @@ eplb_status window_course_compare(window_course *course, const char *reason, are
 eplb_status window_course_bind(window_course *course, arena *scratch, eplb_error *error)
 {
     const layer_problem *problem = course->problem;
-    if (!is_node_limited(problem))
+    if (!layer_binds_groups(problem))
         return EPLB_OK;
     course->search.rank_area = problem->rank_node;
     course->search.expert_area = course->expert_area;
@@ -226,7 +221,7 @@ static eplb_status relabel_and_compare(window_course *course, const char *reason
     const layer_problem *problem = course->problem;
     eplb_status status = EPLB_OK;
     if (problem->current != NULL)
-        status = relabel_ranks(problem, is_node_limited(problem) ? problem->rank_node : NULL, course->home,
+        status = relabel_ranks(problem, layer_binds_groups(problem) ? problem->rank_node : NULL, course->home,
                                course->seats.words, course->found, scratch, error);
     return status == EPLB_OK ? window_course_compare(course, reason, scratch, error) : status;
 }
@@ -290,7 +285,7 @@ eplb_status window_course_search(window_course *course, arena *scratch, eplb_err
 {
     bool all = false;
     eplb_status few = EPLB_OK;
-    if (!is_node_limited(course->problem))
+    if (!layer_binds_groups(course->problem))
         few = window_course_all(course, &all, scratch, error);
     if (few != EPLB_OK || all)
         return few;
@@ -396,7 +391,7 @@ static eplb_status try_search(window_course *course, bool *wins, bool *proved, a
 static eplb_status plan_from_nothing(window_course *course, arena *scratch, eplb_error *error)
 {
     const layer_problem *problem = course->problem;
-    bool spills = problem->max_spill > 0 && is_node_limited(problem), wins = true, proved = false;
+    bool spills = problem->max_spill > 0 && layer_binds_groups(problem), wins = true, proved = false;
     eplb_status status = EPLB_OK;
     if (problem->target_imbalance > 0.0) { /* maybe nothing else is needed */
         status = window_course_on_sum(course, false, scratch, error);
@@ -450,7 +445,7 @@ static eplb_status find_spill_bound(const window_course *course, double *bound, 
     spill_floor floor;
     const layer_problem *problem = course->problem;
     if (problem->split != EPLB_SPLIT_EQUAL || problem->max_spill == 0 || course->best_excess > 0 ||
-        problem->total == 0 || !is_node_limited(problem))
+        problem->total == 0 || !layer_binds_groups(problem))
         return EPLB_OK;
     eplb_status status = spill_floor_find(&floor, problem, scratch, error);
     *bound = status == EPLB_OK ? floor.level : 1.0;
@@ -463,7 +458,7 @@ static eplb_status drop_misfits(layer_problem *problem, arena *scratch, eplb_err
 {
     bool fits;
     replica_work work;
-    if (!is_node_limited(problem))
+    if (!layer_binds_groups(problem))
         return EPLB_OK;
     arena_mark mark = arena_position(scratch);
     int32_t *group_node = arena_take(scratch, (size_t)problem->num_groups, sizeof *group_node);
