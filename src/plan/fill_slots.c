@@ -485,10 +485,11 @@ static void seat_lost(filling *f, uint8_t *passed)
     }
 }
 
-static bool minds_nodes(const layer_problem *problem)
+/* Policy equal plans the layer: it alone takes replicas outside their group's node out, and looks at
+ * problem->fresh, what counts as received and not as what ranks hold. */
+static bool is_for_equal(const layer_problem *problem)
 {
-    return layer_binds_groups(problem) && problem->max_spill == 0 && problem->split == EPLB_SPLIT_EQUAL &&
-           problem->num_windows == 1;
+    return problem->split == EPLB_SPLIT_EQUAL && problem->num_windows == 1 && problem->max_spill == 0;
 }
 
 static bool is_outside(const layer_problem *problem, const int32_t *group_node, int32_t slot, int32_t expert)
@@ -504,7 +505,7 @@ static eplb_status mend_areas(const layer_problem *problem, int32_t *expert, int
 {
     bool fits;
     int64_t outside = 0;
-    if (!minds_nodes(problem))
+    if (!layer_binds_groups(problem) || !is_for_equal(problem))
         return EPLB_OK;
     int32_t *node = arena_take(scratch, (size_t)problem->num_groups, sizeof *node);
     if (node == NULL)
@@ -524,13 +525,6 @@ static eplb_status mend_areas(const layer_problem *problem, int32_t *expert, int
     return EPLB_OK;
 }
 
-/* True if what plans the layer looks at problem->fresh: it counts as received there, not as what ranks
- * hold. */
-static bool knows_fresh(const layer_problem *problem)
-{
-    return problem->split == EPLB_SPLIT_EQUAL && problem->num_windows == 1 && problem->max_spill == 0;
-}
-
 /* What ranks receive into filled slots. */
 static uint64_t *list_fresh(const filling *f, arena *scratch)
 {
@@ -548,7 +542,7 @@ static uint64_t *list_fresh(const filling *f, arena *scratch)
 static eplb_status take_over(layer_problem *problem, const filling *f, int32_t *expert, arena *scratch,
                              eplb_error *error)
 {
-    if (knows_fresh(problem)) {
+    if (is_for_equal(problem)) {
         problem->fresh = list_fresh(f, scratch);
         if (problem->fresh == NULL)
             return error_memory(error, (size_t)problem->num_slots * sizeof *expert, "filled slots");
